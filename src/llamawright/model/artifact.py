@@ -1,0 +1,93 @@
+"""The packed artifact and its manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from llamawright.model.built import CapabilityState, Effective, StageTiming
+from llamawright.model.plan import KeyPart, PlannedPatch
+from llamawright.model.platform import Backend, Platform
+
+MANIFEST_NAME = "manifest.json"
+MANIFEST_SCHEMA = "https://llamawright.dev/schema/manifest-1.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry:
+    """One file of the artifact; ``size`` in bytes; ``link`` is a link's target."""
+
+    path: str
+    size: int
+    sha256: str
+    executable: bool
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEntry:
+    """A tool that made the artifact."""
+
+    role: str
+    name: str
+    version: str
+    sha256: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryFacts:
+    """What the audit read from one binary."""
+
+    path: str
+    format: str
+    machine: str
+    imports: tuple[str, ...]
+    runpath: tuple[str, ...]
+    glibc: str
+    glibcxx: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The artifact's own account of itself; written as ``manifest.json``.
+
+    ``glibc`` and ``glibcxx`` are the highest symbol versions any file needs, measured
+    from the files (empty where the format has none).
+    """
+
+    schema: str
+    name: str
+    key: str
+    abi: str
+    upstream: str
+    commit: str
+    build_number: int
+    source_digest: str
+    patched_digest: str
+    backend: Backend
+    platform: Platform
+    patches: tuple[PlannedPatch, ...]
+    retired: tuple[str, ...]
+    tools: tuple[ToolEntry, ...]
+    options: tuple[Effective, ...]
+    capabilities: tuple[CapabilityState, ...]
+    inputs: tuple[KeyPart, ...]
+    modules: tuple[str, ...]
+    programs: tuple[str, ...]
+    files: tuple[FileEntry, ...]
+    binaries: tuple[BinaryFacts, ...]
+    system_libraries: tuple[str, ...]
+    glibc: str
+    glibcxx: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A packed archive: ``size`` in bytes, ``sha256`` of the archive file."""
+
+    path: Path
+    size: int
+    sha256: str
+    manifest: Manifest
+    timings: tuple[StageTiming, ...] = ()

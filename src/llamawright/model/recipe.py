@@ -1,0 +1,202 @@
+"""What to build: the content of ``recipes/<name>.toml`` after validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llamawright.model.platform import Backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOrigin:
+    """A source distribution or wheel from the Python index that pip is configured for."""
+
+    project: str
+    version: str
+    filename: str
+    size: int
+    sha256: str
+    subdir: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"index:{self.filename}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOrigin:
+    """An archive behind an address.
+
+    Hosting sites recompress source archives, so ``sha256`` may be absent: then ``size``
+    is only a cap in bytes and the tree digest is what pins the content.
+    """
+
+    url: str
+    size: int
+    sha256: str | None = None
+    subdir: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"archive:{self.url}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitOrigin:
+    """A git repository at a full 40-digit commit."""
+
+    url: str
+    commit: str
+    subdir: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"git:{self.url}@{self.commit[:9]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathOrigin:
+    """A folder on this machine, copied and never written to."""
+
+    path: str
+
+    @property
+    def label(self) -> str:
+        return f"path:{self.path}"
+
+
+Origin = IndexOrigin | ArchiveOrigin | GitOrigin | PathOrigin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePin:
+    """One upstream revision and every place it can come from.
+
+    ``tree`` is the digest over ``include`` (files and folders, relative to the source
+    root) that every origin must lead to; ``None`` only for a local path, whose content is
+    the user's own and is digested, not pinned.
+    """
+
+    upstream: str
+    commit: str
+    build_number: int
+    version: str
+    include: tuple[str, ...]
+    tree: str | None
+    origins: tuple[Origin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One CMake cache entry. ``reason`` says why we set it."""
+
+    name: str
+    value: str
+    type: str = "BOOL"
+    reason: str = ""
+
+    @property
+    def argument(self) -> str:
+        """Return the entry as one CMake argument."""
+        return f"-D{self.name}:{self.type}={self.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    """Something a shader compiler or toolkit can add to a module.
+
+    ``define`` is the preprocessor name that CMake sets when it is there; ``cost`` tells a
+    reader what an artifact without it loses.
+    """
+
+    name: str
+    define: str
+    feature_test: str
+    cost: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendRule:
+    """How one backend's module is built and recognised."""
+
+    backend: Backend
+    options: tuple[Option, ...] = ()
+    targets: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    device_prefix: str = ""
+    min_headers: int | None = None
+    min_headers_patched: int | None = None
+    capabilities: tuple[Capability, ...] = ()
+    required_capabilities: tuple[str, ...] = ()
+    allowed_imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPin:
+    """The verification model: where its bytes come from and what it must answer."""
+
+    name: str
+    origin: IndexOrigin
+    member: str
+    size: int
+    sha256: str
+    layers: int
+    license: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """A limit of the numeric proof, with the reason for its value."""
+
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A greedy prompt; ``expect`` must be in the answer (empty: only CPU agreement)."""
+
+    text: str
+    tokens: int
+    expect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What proves an artifact: model, prompts, text, limits in seconds."""
+
+    model: ModelPin
+    prompts: tuple[Prompt, ...]
+    text: str
+    context: int
+    chunks: int
+    max_mean_kld: Threshold
+    min_top1: Threshold
+    probe_s: float
+    load_s: float
+    first_token_s: float
+    total_s: float
+    output_cap: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A whole recipe. ``digest`` is over its own file's bytes."""
+
+    name: str
+    path: str
+    digest: str
+    source: SourcePin
+    options: tuple[Option, ...]
+    programs: tuple[str, ...]
+    test_programs: tuple[str, ...]
+    libraries: tuple[str, ...]
+    licenses: tuple[str, ...]
+    allowed_imports: tuple[str, ...]
+    backends: tuple[BackendRule, ...]
+    verification: Verification
+    patches: str
+
+    def rule(self, backend: Backend) -> BackendRule | None:
+        """Return the rule of ``backend``, or ``None`` when the recipe has none."""
+        return next((r for r in self.backends if r.backend is backend), None)
