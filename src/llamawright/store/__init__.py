@@ -1,0 +1,19 @@
+"""The content store: blobs by sha256, stamped entries, locks, journal, garbage collection."""
+
+from llamawright.store.content import Entry, Store, work_lock
+from llamawright.store.gc import GcReport, Removal
+from llamawright.store.guard import disk_guard
+from llamawright.store.journal import Journal, Unfinished
+from llamawright.store.locks import Holder
+
+__all__ = [
+    "Entry",
+    "GcReport",
+    "Holder",
+    "Journal",
+    "Removal",
+    "Store",
+    "Unfinished",
+    "disk_guard",
+    "work_lock",
+]
