@@ -74,7 +74,8 @@ class SourcePin:
 
     ``tree`` is the digest over ``include`` (files and folders, relative to the source
     root) that every origin must lead to; ``None`` only for a local path, whose content is
-    the user's own and is digested, not pinned.
+    the user's own and is digested, not pinned. ``timestamp`` is the commit's own date in
+    seconds since the epoch, for ``SOURCE_DATE_EPOCH``.
     """
 
     upstream: str
@@ -84,16 +85,22 @@ class SourcePin:
     include: tuple[str, ...]
     tree: str | None
     origins: tuple[Origin, ...]
+    timestamp: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One CMake cache entry. ``reason`` says why we set it."""
+    """One CMake cache entry. ``reason`` says why we set it.
+
+    A ``guard`` is a safety net that the project may never read, so CMake's "not used by
+    the project" says nothing against it; for every other entry that is a failure.
+    """
 
     name: str
     value: str
     type: str = "BOOL"
     reason: str = ""
+    guard: bool = False
 
     @property
     def argument(self) -> str:
@@ -106,18 +113,26 @@ class Capability:
     """Something a shader compiler or toolkit can add to a module.
 
     ``define`` is the preprocessor name that CMake sets when it is there; ``cost`` tells a
-    reader what an artifact without it loses.
+    reader what an artifact without it loses. ``extension`` is the GLSL extension's own
+    name, ``feature_test`` upstream's test shader relative to the source root.
     """
 
     name: str
     define: str
     feature_test: str
     cost: str
+    extension: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendRule:
-    """How one backend's module is built and recognised."""
+    """How one backend's module is built and recognised.
+
+    ``targets`` and ``modules`` may hold ``*``: the CPU variants differ by machine, and
+    CMake's own ``GGML_AVAILABLE_BACKENDS`` names them. ``min_headers`` is the least
+    ``VK_HEADER_VERSION`` (the patch number, which only ever rises: 204 < 239 < 309) that
+    compiles unpatched, ``min_headers_patched`` the least that compiles with our series.
+    """
 
     backend: Backend
     options: tuple[Option, ...] = ()
@@ -181,7 +196,12 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """A whole recipe. ``digest`` is over its own file's bytes."""
+    """A whole recipe. ``digest`` is over its own file's bytes.
+
+    ``test_options`` replace the entries of the same name when the ``-tests`` archive is
+    wanted too. ``libraries`` are stems (``ggml-base``); ``allowed_imports`` are file-name
+    patterns of what every supported system brings itself.
+    """
 
     name: str
     path: str
@@ -196,6 +216,7 @@ class Recipe:
     backends: tuple[BackendRule, ...]
     verification: Verification
     patches: str
+    test_options: tuple[Option, ...] = ()
 
     def rule(self, backend: Backend) -> BackendRule | None:
         """Return the rule of ``backend``, or ``None`` when the recipe has none."""

@@ -22,7 +22,12 @@ class Registry(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvidedFile:
-    """One pinned file of a set: ``location`` is a pool path, file name or address."""
+    """One pinned file of a set: ``location`` is a pool path, file name or address.
+
+    ``size`` in bytes; ``capped`` when it is only a limit. An empty ``sha256`` is allowed
+    only with ``published``, the address of the vendor's own statement of it. ``sha1`` is
+    the name under which a Debian archive's history keeps the file.
+    """
 
     registry: Registry
     package: str
@@ -30,6 +35,9 @@ class ProvidedFile:
     location: str
     size: int
     sha256: str
+    capped: bool = False
+    published: str = ""
+    sha1: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +45,10 @@ class ProvidedSet:
     """Files that unpack to one rootless prefix.
 
     ``layout`` names the code that unpacks it and makes wrappers (``debian-prefix``,
-    ``lunarg-tar``, ``lunarg-installer``, ``wheel``). ``platforms`` are tags such as ``linux_x86_64``.
-    ``facts`` are known before it is unpacked (header version, glslc version …).
+    ``debian-driver``, ``lunarg-tar``, ``lunarg-installer``, ``wheel``). ``platforms`` are
+    tags such as ``linux_x86_64``. ``facts`` are known before it is unpacked (header
+    version, glslc version …). ``glibc`` is the least version the machine itself must have
+    (empty: any, or not a glibc system).
     """
 
     name: str
@@ -49,6 +59,7 @@ class ProvidedSet:
     files: tuple[ProvidedFile, ...]
     facts: tuple[tuple[str, str], ...] = ()
     licenses: tuple[str, ...] = ()
+    glibc: str = ""
 
     @property
     def size(self) -> int:

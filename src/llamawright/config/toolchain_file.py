@@ -1,0 +1,113 @@
+"""``toolchains/*.toml`` to ``Toolchains``: limits, known-bad versions, hints, provided sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from llamawright.config import checks
+from llamawright.config.document import Place, load_document
+from llamawright.config.typed import read_table
+from llamawright.digest import digest_data
+from llamawright.errors import UsageError
+from llamawright.model.toolchain import (
+    Hint,
+    KnownBad,
+    Minimum,
+    ProvidedFile,
+    ProvidedSet,
+    Registry,
+    Toolchains,
+)
+
+LAYOUTS = ("debian-prefix", "debian-driver", "lunarg-tar", "lunarg-installer", "wheel")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    minimum: tuple[Minimum, ...] = ()
+    known_bad: tuple[KnownBad, ...] = ()
+    hint: tuple[Hint, ...] = ()
+    set: tuple[ProvidedSet, ...] = ()
+    debian_archives: tuple[str, ...] = ()
+
+
+def load_toolchains(folder: Path) -> Toolchains:
+    """Read every file of the folder; ``UsageError`` names file and line."""
+    paths = sorted(folder.glob("*.toml"))
+    if not paths:
+        raise UsageError(f"{folder} holds no toolchain file", kind="unreadable-file")
+    files = [_load(path) for path in paths]
+    sets = tuple(s for f in files for s in f.set)
+    names = [s.name for s in sets]
+    doubled = next((n for n in names if names.count(n) > 1), None)
+    if doubled:
+        raise UsageError(f"{folder}: the set '{doubled}' is there twice", kind="bad-value")
+    return Toolchains(
+        minimums=tuple(m for f in files for m in f.minimum),
+        known_bad=tuple(b for f in files for b in f.known_bad),
+        hints=tuple(h for f in files for h in f.hint),
+        sets=sets,
+        debian_mirrors=tuple(a for f in files for a in f.debian_archives),
+        digest=digest_data(files),
+    )
+
+
+def _load(path: Path) -> _File:
+    document = load_document(path)
+    place = Place(document)
+    file = read_table(_File, document.data, place)
+    for number, minimum in enumerate(file.minimum):
+        _check_version(minimum.version, place.at("minimum").at(number).at("version"))
+    for number, bad in enumerate(file.known_bad):
+        _check_versions(bad.versions, place.at("known_bad").at(number).at("versions"))
+    for number, archive in enumerate(file.debian_archives):
+        checks.check_url(archive, place.at("debian_archives").at(number))
+    for number, provided in enumerate(file.set):
+        _check_set(provided, place.at("set").at(number))
+    return file
+
+
+def _check_set(provided: ProvidedSet, place: Place) -> None:
+    checks.check_name(provided.name, place.at("name"))
+    if provided.layout not in LAYOUTS:
+        raise place.at("layout").refuse(
+            f"there is no layout '{provided.layout}'",
+            hint=f"one of: {', '.join(LAYOUTS)}",
+            kind="bad-value",
+        )
+    if not provided.files:
+        raise place.refuse(f"the set '{provided.name}' has no file", kind="bad-value")
+    for number, file in enumerate(provided.files):
+        _check_file(file, place.at("files").at(number))
+
+
+def _check_file(file: ProvidedFile, place: Place) -> None:
+    checks.check_size(file.size, place.at("size"))
+    if file.sha256 or not file.published:
+        checks.check_sha256(file.sha256, place.at("sha256"))
+    if file.published:
+        checks.check_url(file.published, place.at("published"))
+    if file.registry is Registry.URL:
+        checks.check_url(file.location, place.at("location"))
+    else:
+        checks.check_relative(file.location, place.at("location"))
+
+
+def _check_version(text: str, place: Place) -> None:
+    try:
+        Version(text)
+    except InvalidVersion as error:
+        raise place.refuse(f"'{text}' is no version", kind="bad-value") from error
+
+
+def _check_versions(text: str, place: Place) -> None:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier as error:
+        raise place.refuse(
+            f"'{text}' names no versions", hint="e.g. ==13.2.51 or >=1.0,<1.2", kind="bad-value"
+        ) from error
