@@ -1,0 +1,139 @@
+"""Strict unpacking: the whole archive is judged before the first byte is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from llamawright.errors import DownloadError
+from llamawright.store import disk_guard
+from llamawright.transfer.containers import Container, copy_bounded, open_container
+from llamawright.transfer.members import (
+    Kind,
+    Member,
+    UnpackLimits,
+    judge,
+    select,
+    unsafe,
+)
+
+_NO_TIME = 0.0
+
+
+def unpack_archive(
+    path: Path,
+    dest: Path,
+    *,
+    strip: int = 0,
+    only: str = "",
+    include: Sequence[str] = (),
+    limits: UnpackLimits | None = None,
+    what: str = "",
+) -> tuple[str, ...]:
+    """Unpack into ``dest`` and return the paths of files and links, sorted.
+
+    ``strip`` leading folders are dropped, then only what is below ``only`` is kept, its
+    root becoming ``dest``; ``include`` keeps just these files and folders of it. All
+    members are judged, also those not kept. ``dest`` may have content of other archives,
+    which is never overwritten. Raises ``DownloadError`` (``unsafe-archive``,
+    ``broken-archive``) with nothing written, ``DiskError`` when the disk is full.
+    """
+    shown, bounds = what or path.name, limits or UnpackLimits()
+    with disk_guard(dest.parent):
+        dest.parent.mkdir(parents=True, exist_ok=True)
+        with open_container(path, scratch=dest.parent, limits=bounds, what=shown) as container:
+            size = path.stat().st_size
+            checked = judge(container.members(), limits=bounds, archive_size=size, what=shown)
+            chosen = select(checked, strip=strip, only=only, what=shown)
+            wanted = [m for m in chosen if not include or _included(m.name, include)]
+            _free_places(dest, wanted, shown)
+            _write(container, dest, wanted)
+    return tuple(sorted(m.name for m in wanted if m.kind is not Kind.FOLDER))
+
+
+def extract_member(path: Path, member: str, dest: Path, *, size: int, what: str = "") -> None:
+    """Write one file of an archive to ``dest`` without unpacking the rest.
+
+    Raises ``DownloadError`` when it is absent or not ``size`` bytes long.
+    """
+    shown, bounds = what or path.name, UnpackLimits()
+    with disk_guard(dest.parent):
+        dest.parent.mkdir(parents=True, exist_ok=True)
+        with open_container(path, scratch=dest.parent, limits=bounds, what=shown) as container:
+            found = [m for m in container.members() if m.name == member and m.kind is Kind.FILE]
+            if len(found) != 1:
+                raise unsafe(shown, f"it holds {member} {len(found)} times, not once")
+            if found[0].size != size:
+                raise DownloadError(
+                    f"{member} of {shown} has the wrong size",
+                    why=f"expected {size} bytes, the archive says {found[0].size}",
+                    hint="the recipe's model pin does not fit its file: renew it",
+                    kind="size-mismatch",
+                )
+            with container.open(found[0]) as source, dest.open("wb") as sink:
+                copy_bounded(source, sink, size)
+
+
+def _included(name: str, include: Iterable[str]) -> bool:
+    return any(name == i or name.startswith(f"{i}/") for i in include)
+
+
+def _free_places(dest: Path, wanted: Sequence[Member], what: str) -> None:
+    """Refuse to overwrite, and to write through a link that another archive put there."""
+    if not dest.exists():
+        return
+    for member in wanted:
+        place = dest / member.name
+        taken = place.is_symlink() or (place.exists() and not place.is_dir())
+        if taken or (member.kind is not Kind.FOLDER and place.exists()):
+            raise unsafe(what, f"{member.name!r} is there already, from another archive")
+    for folder in {p for m in wanted for p in _parents(m.name)}:
+        if (dest / folder).is_symlink():
+            raise unsafe(what, f"it would write through the link {folder!r}")
+
+
+def _parents(name: str) -> Iterator[str]:
+    parts = name.split("/")
+    yield from ("/".join(parts[:i]) for i in range(1, len(parts)))
+
+
+def _write(container: Container, dest: Path, wanted: Sequence[Member]) -> None:
+    dest.mkdir(exist_ok=True)
+    folders = {p for m in wanted for p in _parents(m.name)}
+    folders |= {m.name for m in wanted if m.kind is Kind.FOLDER}
+    for folder in sorted(folders):
+        (dest / folder).mkdir(exist_ok=True)
+    for member in wanted:
+        if member.kind is Kind.FILE:
+            _write_file(container, dest / member.name, member)
+    # Links last: no file is ever written through one.
+    for member in wanted:
+        if member.kind is Kind.LINK:
+            _write_link(dest, member)
+
+
+def _write_file(container: Container, place: Path, member: Member) -> None:
+    with container.open(member) as source, place.open("xb") as sink:
+        copy_bounded(source, sink, member.size)
+    if member.executable:
+        place.chmod(0o755)
+    if member.mtime > _NO_TIME:
+        # The archive's own times: a tree unpacked again does not make ninja rebuild.
+        os.utime(place, (member.mtime, member.mtime))
+
+
+def _write_link(dest: Path, member: Member) -> None:
+    place = dest / member.name
+    try:
+        place.symlink_to(member.target)
+    except (OSError, NotImplementedError):
+        # Windows lets not every user make links: then a copy of what it leads to.
+        target = place.parent / member.target
+        if target.is_dir():
+            shutil.copytree(target, place)
+        elif target.is_file():
+            shutil.copy2(target, place)
+        else:
+            raise
