@@ -17,9 +17,32 @@ class Role(StrEnum):
     NINJA = "ninja"
     GLSLC = "glslc"
     VULKAN = "vulkan"
+    SPIRV = "spirv-headers"
     CACHE = "compiler cache"
     DRIVER = "software vulkan driver"
     GIT = "git"
+
+
+class Fault(StrEnum):
+    """Why a candidate cannot be used: the stable word of a refusal."""
+
+    ABSENT = "absent"
+    DANGLING = "dangling-link"
+    NOT_EXECUTABLE = "not-executable"
+    WRONG_MACHINE = "wrong-machine"
+    CRASHED = "crashed"
+    HUNG = "hung"
+    FAILED = "failed"
+    INCOMPLETE = "incomplete"
+    TOO_OLD = "too-old"
+    KNOWN_BAD = "known-bad"
+    UNSUPPORTED = "unsupported"
+    LEAK = "foreign-linker"
+
+    @property
+    def misfit(self) -> bool:
+        """Whether the tool is there and works, but does not fit this build."""
+        return self in (Fault.TOO_OLD, Fault.KNOWN_BAD, Fault.UNSUPPORTED, Fault.LEAK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +78,7 @@ class Rejected:
     where: str
     reason: str
     cure: str = ""
+    fault: Fault = Fault.FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +104,13 @@ class Available:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """Everything detection saw, in the order it was looked at."""
+    """Everything detection saw, best candidates first.
+
+    ``cores`` and ``memory`` (bytes) are what this process may use: affinity and control
+    groups count; ``memory_free`` is what could be had without swapping just now, 0 when
+    unknown. ``systems`` are os-release ids, the own one first; ``libc`` such as
+    ``glibc 2.36``; ``cpu`` names the processor and its features, for native builds.
+    """
 
     platform: Platform
     cores: int
@@ -88,6 +118,10 @@ class Inventory:
     found: tuple[Found, ...]
     rejected: tuple[Rejected, ...]
     available: tuple[Available, ...]
+    memory_free: int = 0
+    systems: tuple[str, ...] = ()
+    libc: str = ""
+    cpu: str = ""
 
     def having(self, role: Role) -> tuple[Found, ...]:
         """Return the usable tools of one role, best first."""
@@ -96,3 +130,7 @@ class Inventory:
     def without(self, role: Role) -> tuple[Rejected, ...]:
         """Return the rejected candidates of one role."""
         return tuple(r for r in self.rejected if r.role is role)
+
+    def providing(self, role: Role) -> tuple[Available, ...]:
+        """Return the pinned sets of one role that fit this machine, preferred first."""
+        return tuple(a for a in self.available if a.role is role)

@@ -12,22 +12,27 @@ from llamawright.model.recipe import Option, Recipe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Two things that do not fit, and what cures it."""
+    """Two things that do not fit, and what cures it; ``kind`` is the stable class word."""
 
     what: str
     why: str
     cures: tuple[str, ...]
     missing: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPatch:
-    """A patch of the series as the plan sees it."""
+    """A patch of the series as the plan sees it.
+
+    ``needs`` are conditions such as ``vulkan-headers < 272``, all of which must hold.
+    """
 
     name: str
     sha256: str
     type: str
     reason: str
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
