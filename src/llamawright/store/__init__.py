@@ -2,11 +2,12 @@
 
 from llamawright.store.content import Entry, Store, work_lock
 from llamawright.store.gc import GcReport, Removal
-from llamawright.store.guard import disk_guard
+from llamawright.store.guard import DISK_ERRORS, disk_guard
 from llamawright.store.journal import Journal, Unfinished
 from llamawright.store.locks import Holder
 
 __all__ = [
+    "DISK_ERRORS",
     "Entry",
     "GcReport",
     "Holder",

@@ -16,6 +16,7 @@ _REASONS = {
     errno.EDQUOT: ("disk-quota", "the disk quota is used up"),
     errno.EROFS: ("read-only", "the file system is read-only"),
 }
+DISK_ERRORS = frozenset(_REASONS)
 _MIB = 1 << 20
 
 

@@ -6,9 +6,10 @@ everything in the store must not pay for it.
 
 from llamawright.transfer.download import download
 from llamawright.transfer.index import download_index_file
+from llamawright.transfer.members import UnpackLimits
 from llamawright.transfer.request import DownloadRequest, HttpSettings
 from llamawright.transfer.retry import Clock
-from llamawright.transfer.unpack import UnpackLimits, extract_member, unpack_archive
+from llamawright.transfer.unpack import extract_member, unpack_archive
 
 __all__ = [
     "Clock",

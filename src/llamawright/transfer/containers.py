@@ -93,11 +93,14 @@ class _Tar:
     def __init__(self, tar: tarfile.TarFile, expanded: IO[bytes], what: str) -> None:
         self.tar, self.expanded, self.what = tar, expanded, what
         self.infos: list[tarfile.TarInfo] = []
+        self.files: dict[str, tarfile.TarInfo] = {}
 
     def members(self) -> Iterator[Member]:
         end = 0
         for number, info in enumerate(self.tar):
             self.infos.append(info)
+            if info.isreg():
+                self.files[info.name] = info
             blocks = -(-info.size // _TAR_BLOCK) if info.isreg() else 0
             end = max(end, info.offset_data + blocks * _TAR_BLOCK)
             yield self._member(number, info)
@@ -107,9 +110,10 @@ class _Tar:
             raise EOFError("the archive's end marker is missing")
 
     def open(self, member: Member) -> IO[bytes]:
-        content = self.tar.extractfile(self.infos[member.number])
+        info = self.infos[member.number]
+        content = self.tar.extractfile(self._linked(info) if info.islnk() else info)
         if content is None:
-            raise unsafe(self.what, f"the link {member.name!r} has no file to lead to")
+            raise unsafe(self.what, f"{member.name!r} has no content")
         return content
 
     def _member(self, number: int, info: tarfile.TarInfo) -> Member:
@@ -129,10 +133,10 @@ class _Tar:
 
     def _linked(self, info: tarfile.TarInfo) -> tarfile.TarInfo:
         """Return the file a hard link names: it must come before, in the same archive."""
-        for earlier in self.infos:
-            if earlier.name == info.linkname and earlier.isreg():
-                return earlier
-        raise unsafe(self.what, f"the hard link {info.name!r} leads to no file of the archive")
+        earlier = self.files.get(info.linkname)
+        if earlier is None:
+            raise unsafe(self.what, f"the hard link {info.name!r} leads to no file of the archive")
+        return earlier
 
 
 def _tar_kind(info: tarfile.TarInfo) -> Kind:

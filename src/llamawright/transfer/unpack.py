@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from llamawright.errors import DownloadError
-from llamawright.store import disk_guard
+from llamawright.store import DISK_ERRORS, disk_guard
 from llamawright.transfer.containers import Container, copy_bounded, open_container
 from llamawright.transfer.members import (
     Kind,
@@ -109,9 +109,7 @@ def _write(container: Container, dest: Path, wanted: Sequence[Member]) -> None:
         if member.kind is Kind.FILE:
             _write_file(container, dest / member.name, member)
     # Links last: no file is ever written through one.
-    for member in wanted:
-        if member.kind is Kind.LINK:
-            _write_link(dest, member)
+    _write_links(dest, [m for m in wanted if m.kind is Kind.LINK])
 
 
 def _write_file(container: Container, place: Path, member: Member) -> None:
@@ -124,16 +122,29 @@ def _write_file(container: Container, place: Path, member: Member) -> None:
         os.utime(place, (member.mtime, member.mtime))
 
 
-def _write_link(dest: Path, member: Member) -> None:
-    place = dest / member.name
+def _write_links(dest: Path, links: Sequence[Member]) -> None:
+    """Write links; where the system allows none, copies, in the order the chains need."""
+    left = list(links)
+    while left:
+        stuck = [m for m in left if not _write_link(dest / m.name, m.target)]
+        if len(stuck) == len(left):
+            names = ", ".join(m.name for m in stuck[:3])
+            raise unsafe("the archive", f"this system allows no links, and {names} lead nowhere")
+        left = stuck
+
+
+def _write_link(place: Path, target: str) -> bool:
     try:
-        place.symlink_to(member.target)
-    except (OSError, NotImplementedError):
-        # Windows lets not every user make links: then a copy of what it leads to.
-        target = place.parent / member.target
-        if target.is_dir():
-            shutil.copytree(target, place)
-        elif target.is_file():
-            shutil.copy2(target, place)
-        else:
+        place.symlink_to(target)
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise
+        # Windows lets not every user make links: then a copy of what it leads to.
+        source = place.parent / target
+        if source.is_dir():
+            shutil.copytree(source, place)
+        elif source.is_file():
+            shutil.copy2(source, place)
+        else:
+            return False
+    return True
