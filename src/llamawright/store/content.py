@@ -13,9 +13,11 @@ from llamawright.paths import remove_tree
 from llamawright.store import gc as collection
 from llamawright.store import locks
 from llamawright.store.files import (
+    MAKING,
     flush_folder,
     flush_tree,
     read_json,
+    scratch_beside,
     touch_used,
     write_json,
 )
@@ -69,6 +71,10 @@ class Store:
         """Whether the entry was finished; a folder without a stamp is never evidence."""
         return self._stamp(shelf, key).is_file() and self.shelf(shelf, key).exists()
 
+    def used(self, shelf: str, key: str) -> None:
+        """Note that an entry was used now; ``gc`` goes by that."""
+        touch_used(self._stamp(shelf, key))
+
     def materialise(
         self,
         shelf: str,
@@ -88,7 +94,7 @@ class Store:
         """
         final = self.shelf(shelf, key)
         if self.is_stamped(shelf, key):
-            touch_used(self._stamp(shelf, key))
+            self.used(shelf, key)
             return Entry(root=final, fresh=False)
         with disk_guard(self.root), self.lock(
             f"{shelf}-{key}", reporter=reporter, wait_s=wait_s, what=label
@@ -106,11 +112,12 @@ class Store:
         check: Callable[[Path], None] | None,
     ) -> None:
         final, stamp = self.shelf(shelf, key), self._stamp(shelf, key)
-        beside = final.with_name(f".making-{final.name}")
+        beside = final.with_name(f"{MAKING}{final.name}")
         final.parent.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
         # Both were left by a run that died: only a lock's holder gets here.
         remove_tree(beside)
+        remove_tree(scratch_beside(beside))
         remove_tree(final)
         try:
             make(beside)
@@ -120,6 +127,8 @@ class Store:
         except BaseException:
             remove_tree(beside)
             raise
+        finally:
+            remove_tree(scratch_beside(beside))
         beside.replace(final)
         flush_folder(final.parent)
         write_json(stamp, {"shelf": shelf, "key": key})

@@ -9,7 +9,18 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+# What an entry is called while it is made, and what else its maker may put beside it.
+MAKING = ".making-"
+SCRATCH = "~scratch"
 _MANY_FILES = 256
+
+
+def scratch_beside(making: Path) -> Path:
+    """Return where a ``make`` may keep other files while it runs; removed with its end.
+
+    It is on the volume of the entry and belongs to its lock, also after a crash.
+    """
+    return making.with_name(f"{making.name}{SCRATCH}")
 
 
 def write_json(path: Path, value: Mapping[str, object]) -> None:

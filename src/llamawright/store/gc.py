@@ -11,11 +11,10 @@ from pathlib import Path
 from llamawright.errors import LockedError
 from llamawright.paths import remove_tree
 from llamawright.store import locks
-from llamawright.store.files import size_of
+from llamawright.store.files import MAKING, SCRATCH, size_of
 
 DAY_S = 86_400.0
 _INTERNAL = frozenset({"blobs", "journal", "locks", "logs", "records", "stamps", "work"})
-_MAKING = ".making-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,7 @@ class _Candidate:
     @property
     def leftover(self) -> bool:
         """Whether this is an entry without a stamp, or one that was still being made."""
-        return self.path.name.startswith(_MAKING) or (
+        return self.path.name.startswith(MAKING) or (
             self.stamp is not None and not self.stamp.exists()
         )
 
@@ -130,9 +129,9 @@ def _entries(root: Path) -> Iterator[_Candidate]:
         if shelf.name in _INTERNAL or not shelf.is_dir():
             continue
         for path in _sorted(shelf, "*"):
-            key = path.name.removeprefix(_MAKING)
+            key = path.name.removeprefix(MAKING).removesuffix(SCRATCH)
             stamp = root / "stamps" / shelf.name / f"{key}.json"
-            making = path.name.startswith(_MAKING)
+            making = path.name.startswith(MAKING)
             record = root / "records" / shelf.name / key
             yield _Candidate(
                 path=path,
