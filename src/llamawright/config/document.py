@@ -31,7 +31,8 @@ class Document:
         """Return the line that says ``steps``, or that of its nearest known parent."""
         lines = _index(self.text)
         for length in range(len(steps), 0, -1):
-            line = lines.get(steps[:length])
+            known = steps[:length]
+            line = lines.get(known) or _first_below(known, lines)
             if line is not None:
                 return self._within(line, steps[length:])
         return 1
@@ -104,6 +105,11 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean '{lowered[near[0]]}'?"
     return f"one of: {', '.join(names)}" if names else ""
+
+
+def _first_below(steps: tuple[Step, ...], lines: dict[tuple[Step, ...], int]) -> int | None:
+    """Return the first line of a table that only its sub-tables name."""
+    return min((n for k, n in lines.items() if k[: len(steps)] == steps), default=None)
 
 
 def _index(text: str) -> dict[tuple[Step, ...], int]:

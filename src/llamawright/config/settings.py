@@ -16,6 +16,7 @@ SETTINGS_NAME = "llamawright.toml"
 OTHER_VARIABLES = ("STORE", "DEBIAN_MIRROR", "STOPPED_BY")
 """Variables of ours that are no part of a request."""
 NEAR = 0.75
+POSITIONAL = {"backend": "command line"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,12 @@ def gather(
     for name in names:
         value = flags.get(name)
         if value is not None:
-            said[name] = Said(name, value, f"--{name.replace('_', '-')}", cwd)
+            said[name] = Said(name, value, POSITIONAL.get(name) or _flag(name), cwd)
     return said
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _file(names: tuple[str, ...], path: Path | None) -> dict[str, Said]:

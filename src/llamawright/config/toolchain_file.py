@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from llamawright.config import checks
-from llamawright.config.document import Place, load_document
-from llamawright.config.typed import read_table
+from llamawright.config.document import Place, load_document, suggestion
+from llamawright.config.typed import read_table, refuse_unknown
 from llamawright.digest import digest_data
 from llamawright.errors import UsageError
+from llamawright.model.inventory import Role
 from llamawright.model.toolchain import (
+    Fact,
     Hint,
     KnownBad,
     Minimum,
@@ -27,11 +29,24 @@ LAYOUTS = ("debian-prefix", "debian-driver", "lunarg-tar", "lunarg-installer", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Set:
+    name: str
+    role: Role
+    version: str
+    layout: str
+    platforms: tuple[str, ...]
+    files: tuple[ProvidedFile, ...]
+    licenses: tuple[str, ...]
+    facts: dict[str, str] = field(default_factory=dict)
+    glibc: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     minimum: tuple[Minimum, ...] = ()
     known_bad: tuple[KnownBad, ...] = ()
     hint: tuple[Hint, ...] = ()
-    set: tuple[ProvidedSet, ...] = ()
+    set: tuple[_Set, ...] = ()
     debian_archives: tuple[str, ...] = ()
 
 
@@ -41,7 +56,7 @@ def load_toolchains(folder: Path) -> Toolchains:
     if not paths:
         raise UsageError(f"{folder} holds no toolchain file", kind="unreadable-file")
     files = [_load(path) for path in paths]
-    sets = tuple(s for f in files for s in f.set)
+    sets = tuple(_provided(s) for f in files for s in f.set)
     names = [s.name for s in sets]
     doubled = next((n for n in names if names.count(n) > 1), None)
     if doubled:
@@ -71,17 +86,33 @@ def _load(path: Path) -> _File:
     return file
 
 
-def _check_set(provided: ProvidedSet, place: Place) -> None:
-    checks.check_name(provided.name, place.at("name"))
-    if provided.layout not in LAYOUTS:
+def _provided(given: _Set) -> ProvidedSet:
+    provided = ProvidedSet(
+        name=given.name,
+        role=given.role,
+        version=given.version,
+        layout=given.layout,
+        platforms=given.platforms,
+        files=given.files,
+        facts=tuple(sorted(given.facts.items())),
+        licenses=given.licenses,
+        glibc=given.glibc,
+    )
+    return replace(provided, digest=digest_data(provided))
+
+
+def _check_set(given: _Set, place: Place) -> None:
+    checks.check_name(given.name, place.at("name"))
+    if given.layout not in LAYOUTS:
         raise place.at("layout").refuse(
-            f"there is no layout '{provided.layout}'",
-            hint=f"one of: {', '.join(LAYOUTS)}",
+            f"there is no layout '{given.layout}'",
+            hint=suggestion(given.layout, LAYOUTS),
             kind="bad-value",
         )
-    if not provided.files:
-        raise place.refuse(f"the set '{provided.name}' has no file", kind="bad-value")
-    for number, file in enumerate(provided.files):
+    if not given.files:
+        raise place.refuse(f"the set '{given.name}' has no file", kind="bad-value")
+    refuse_unknown(given.facts, [str(f) for f in Fact], place.at("facts"))
+    for number, file in enumerate(given.files):
         _check_file(file, place.at("files").at(number))
 
 

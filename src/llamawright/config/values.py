@@ -78,9 +78,7 @@ def compiler(said: Said) -> str:
         raise said.refuse(
             f"the compiler cannot be '{text}'",
             why="it is auto, gcc, clang or the path of a C++ compiler",
-            hint=suggestion(text, COMPILERS)
-            if len(text) <= len("clang") + 2
-            else f"name its path, e.g. /usr/bin/{text}",
+            hint=f"{suggestion(text, COMPILERS)} Or name its path, e.g. /usr/bin/{text}",
         )
     return path(said).as_posix()
 

@@ -8,6 +8,22 @@ from enum import StrEnum
 from llamawright.model.inventory import Role
 
 
+class Fact(StrEnum):
+    """Names of the facts that detection, provided sets and the build agree on.
+
+    In a set's TOML the paths are relative to its root; in a ``Found`` they are absolute.
+    ``capabilities`` is a list of the recipe's capability names, separated by blanks.
+    """
+
+    HEADER_VERSION = "header_version"
+    GLSLC_VERSION = "glslc_version"
+    INCLUDE_DIR = "include_dir"
+    LIBRARY = "library"
+    GLSLC = "glslc"
+    SPIRV_HEADERS_DIR = "spirv_headers_dir"
+    CAPABILITIES = "capabilities"
+
+
 class Registry(StrEnum):
     """Where a provided file comes from.
 
@@ -47,8 +63,9 @@ class ProvidedSet:
     ``layout`` names the code that unpacks it and makes wrappers (``debian-prefix``,
     ``debian-driver``, ``lunarg-tar``, ``lunarg-installer``, ``wheel``). ``platforms`` are
     tags such as ``linux_x86_64``. ``facts`` are known before it is unpacked (header
-    version, glslc version …). ``glibc`` is the least version the machine itself must have
-    (empty: any, or not a glibc system).
+    version, glslc version …), by the names of ``Fact``. ``glibc`` is the least version the
+    machine itself must have (empty: any, or not a glibc system). ``digest`` is over all of
+    it and is the set's key on the store's shelf ``tools``.
     """
 
     name: str
@@ -60,6 +77,11 @@ class ProvidedSet:
     facts: tuple[tuple[str, str], ...] = ()
     licenses: tuple[str, ...] = ()
     glibc: str = ""
+    digest: str = ""
+
+    def fact(self, name: str) -> str:
+        """Return one fact, or the empty string."""
+        return dict(self.facts).get(name, "")
 
     @property
     def size(self) -> int:
@@ -69,21 +91,29 @@ class ProvidedSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minimum:
-    """The least version of a tool that the recipes need, and why."""
+    """The least version of a tool that the recipes need, and why.
+
+    ``name`` limits it to one product of the role (``gcc``); empty: all of them.
+    """
 
     role: Role
     version: str
     reason: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownBad:
-    """A tool version that must not be used, with the public report that says so."""
+    """A tool version that must not be used, with the public report that says so.
+
+    ``name`` limits it to one tool of the role.
+    """
 
     role: Role
     versions: str
     reason: str
     link: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +127,11 @@ class Hint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchains:
-    """Everything ``toolchains/*.toml`` says."""
+    """Everything ``toolchains/*.toml`` says.
+
+    ``debian_mirrors`` are the archives that keep every version for good, tried after the
+    machine's own; a machine's own mirrors are never written into our files.
+    """
 
     minimums: tuple[Minimum, ...]
     known_bad: tuple[KnownBad, ...]

@@ -1,0 +1,7 @@
+"""The provide room: pinned toolchains and drivers, unpacked without root."""
+
+from llamawright.provide.driver import driver_environment
+from llamawright.provide.sets import provide_set
+from llamawright.provide.tools import SHELF, provided_tools
+
+__all__ = ["SHELF", "driver_environment", "provide_set", "provided_tools"]
