@@ -11,10 +11,10 @@ import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Protocol, TypeAlias, cast
 
 from llamawright.errors import DownloadError
 from llamawright.transfer.members import Kind, Member, UnpackLimits, unsafe
@@ -22,7 +22,11 @@ from llamawright.transfer.members import Kind, Member, UnpackLimits, unsafe
 # What the readers of the standard library and zstandard raise on broken data.
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError,
           gzip.BadGzipFile, NotImplementedError, ValueError)  # fmt: skip
+Wanted: TypeAlias = "Callable[[str], bool]"
 _CHUNK = 1 << 20
+# tarfile copies what is left of its buffer at every header: a large one is slow.
+_READ = 1 << 15
+_IN_MEMORY = 64 << 20
 _AR_MAGIC = b"!<arch>\n"
 _AR_HEADER = 60
 _TAR_BLOCK = 512
@@ -39,23 +43,23 @@ class Readable(Protocol):
 
 
 class Container(Protocol):
-    """An opened archive: all members first, then the content of one."""
+    """An opened archive: all members first, then the content of the wanted ones."""
 
     def members(self) -> Iterator[Member]:
         """Yield every member in the archive's order."""
 
-    def open(self, member: Member) -> IO[bytes]:
-        """Open one regular file's content."""
+    def open(self, member: Member) -> AbstractContextManager[Readable]:
+        """Open one wanted regular file's content."""
 
 
 @contextmanager
 def open_container(
-    path: Path, *, scratch: Path, limits: UnpackLimits, what: str
+    path: Path, *, wanted: Wanted, scratch: Path, limits: UnpackLimits, what: str
 ) -> Iterator[Container]:
     """Open an archive by its first bytes; names do not count, blobs have none.
 
-    A compressed tar is expanded once, into an unnamed file in ``scratch``: reading it
-    twice from the compressed form would cost twice the time.
+    A tar is read once, from end to end: the content of ``wanted`` names waits in memory,
+    or in an unnamed file in ``scratch`` when it is much, until all members are known.
     """
     try:
         with path.open("rb") as stream:
@@ -67,10 +71,8 @@ def open_container(
             else:
                 if start.startswith(_AR_MAGIC):
                     _seek_deb_data(stream, what)
-                with tempfile.TemporaryFile(dir=scratch) as expanded:
-                    _expand(stream, expanded, limits, what)
-                    with tarfile.open(fileobj=expanded, mode="r:", encoding="utf-8") as tar:
-                        yield _Tar(tar, expanded, what)
+                with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(scratch)) as spool:
+                    yield _Tar(_Capped(_expander(stream), limits, what), spool, wanted, what)
     except BROKEN as error:
         raise broken(path, what, str(error)) from error
 
@@ -89,38 +91,78 @@ def broken(path: Path, what: str, reason: str) -> DownloadError:
     )
 
 
+class _Capped:
+    """The plain bytes of a compressed stream, up to what the limits allow."""
+
+    def __init__(self, source: Readable, limits: UnpackLimits, what: str) -> None:
+        # Headers and padding add to the content: half as much again is more than enough.
+        self.left = limits.total_bytes + limits.total_bytes // 2 + limits.members * 3 * _TAR_BLOCK
+        self.source, self.what, self.limit = source, what, limits.total_bytes
+
+    def read(self, size: int = -1, /) -> bytes:
+        chunk = self.source.read(size)
+        self.left -= len(chunk)
+        if self.left < 0:
+            raise unsafe(self.what, f"it would unpack to more than {self.limit} bytes")
+        return chunk
+
+
+class _Header(tarfile.TarInfo):
+    """A header that does not let tarfile take a damaged or missing one for the end."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if len(buf) == _TAR_BLOCK and not any(buf):
+                raise
+            raise EOFError(f"a member's header is missing or damaged ({error})") from error
+
+
 class _Tar:
-    def __init__(self, tar: tarfile.TarFile, expanded: IO[bytes], what: str) -> None:
-        self.tar, self.expanded, self.what = tar, expanded, what
-        self.infos: list[tarfile.TarInfo] = []
-        self.files: dict[str, tarfile.TarInfo] = {}
+    def __init__(self, source: _Capped, spool: IO[bytes], wanted: Wanted, what: str) -> None:
+        self.source, self.spool, self.wanted, self.what = source, spool, wanted, what
+        self.places: dict[int, tuple[int, int]] = {}
+        self.numbers: dict[str, int] = {}
 
     def members(self) -> Iterator[Member]:
-        end = 0
-        for number, info in enumerate(self.tar):
-            self.infos.append(info)
-            if info.isreg():
-                self.files[info.name] = info
-            blocks = -(-info.size // _TAR_BLOCK) if info.isreg() else 0
-            end = max(end, info.offset_data + blocks * _TAR_BLOCK)
-            yield self._member(number, info)
-        # tarfile takes a file that ends between two members for a whole one.
-        self.expanded.seek(end)
-        if self.expanded.read(_TAR_BLOCK) != bytes(_TAR_BLOCK):
-            raise EOFError("the archive's end marker is missing")
+        with tarfile.open(
+            fileobj=cast("IO[bytes]", self.source), mode="r|", bufsize=_READ, tarinfo=_Header,
+            encoding="utf-8",
+        ) as tar:  # fmt: skip
+            for number, info in enumerate(tar):
+                if info.isreg() and self.wanted(info.name):
+                    self._keep(number, tar.extractfile(info), info)
+                elif info.islnk() and self.wanted(info.name):
+                    self.places[number] = self._linked(info)
+                yield self._member(number, info)
+        # To the very end: the checksum of the compressed form comes last.
+        while self.source.read(_CHUNK):
+            pass
 
-    def open(self, member: Member) -> IO[bytes]:
-        info = self.infos[member.number]
-        content = self.tar.extractfile(self._linked(info) if info.islnk() else info)
+    def _keep(self, number: int, content: IO[bytes] | None, info: tarfile.TarInfo) -> None:
         if content is None:
-            raise unsafe(self.what, f"{member.name!r} has no content")
-        return content
+            raise unsafe(self.what, f"{info.name!r} has no content")
+        self.places[number] = (self.spool.tell(), info.size)
+        self.numbers[info.name] = number
+        copy_bounded(content, self.spool, info.size)
+
+    @contextmanager
+    def open(self, member: Member) -> Iterator[Readable]:
+        start, size = self.places[member.number]
+        self.spool.seek(start)
+        yield _Window(self.spool, size)
+
+    def _linked(self, info: tarfile.TarInfo) -> tuple[int, int]:
+        """Return where the file is that a hard link names: it must come before."""
+        if info.linkname not in self.numbers:
+            raise unsafe(self.what, f"the hard link {info.name!r} leads to no file of the archive")
+        return self.places[self.numbers[info.linkname]]
 
     def _member(self, number: int, info: tarfile.TarInfo) -> Member:
         kind = _tar_kind(info)
-        size = info.size
-        if info.islnk():
-            size = self._linked(info).size
+        size = self.places[number][1] if number in self.places else info.size
         return Member(
             number=number,
             name=info.name,
@@ -131,12 +173,17 @@ class _Tar:
             mtime=float(info.mtime),
         )
 
-    def _linked(self, info: tarfile.TarInfo) -> tarfile.TarInfo:
-        """Return the file a hard link names: it must come before, in the same archive."""
-        earlier = self.files.get(info.linkname)
-        if earlier is None:
-            raise unsafe(self.what, f"the hard link {info.name!r} leads to no file of the archive")
-        return earlier
+
+class _Window:
+    """A part of the spool, from where it stands."""
+
+    def __init__(self, spool: IO[bytes], size: int) -> None:
+        self.spool, self.left = spool, size
+
+    def read(self, size: int = -1, /) -> bytes:
+        chunk = self.spool.read(self.left if size < 0 else min(size, self.left))
+        self.left -= len(chunk)
+        return chunk
 
 
 def _tar_kind(info: tarfile.TarInfo) -> Kind:
@@ -171,7 +218,7 @@ class _Zip:
                 mtime=time.mktime((*info.date_time, 0, 0, -1)),
             )
 
-    def open(self, member: Member) -> IO[bytes]:
+    def open(self, member: Member) -> AbstractContextManager[Readable]:
         return self.zipped.open(self.infos[member.number])
 
 
@@ -201,24 +248,9 @@ def _seek_deb_data(stream: IO[bytes], what: str) -> None:
     raise unsafe(what, "it is no Debian package: data.tar is missing")
 
 
-def _expand(stream: IO[bytes], sink: IO[bytes], limits: UnpackLimits, what: str) -> None:
-    """Write a tar's plain bytes to ``sink``, to the compressed form's own end mark."""
+def _expander(stream: IO[bytes]) -> Readable:
     start = stream.read(_TAR_BLOCK)
     stream.seek(-len(start), 1)
-    source = _expander(start, stream, what)
-    total = 0
-    # Headers and padding add to the content: half as much again is more than enough.
-    cap = limits.total_bytes + limits.total_bytes // 2 + limits.members * 3 * _TAR_BLOCK
-    while chunk := source.read(_CHUNK):
-        total += len(chunk)
-        if total > cap:
-            raise unsafe(what, f"it would unpack to more than {limits.total_bytes} bytes")
-        sink.write(chunk)
-    sink.flush()
-    sink.seek(0)
-
-
-def _expander(start: bytes, stream: IO[bytes], what: str) -> Readable:
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=stream)
     if start.startswith(b"\xfd7zXZ\x00"):
@@ -231,7 +263,7 @@ def _expander(start: bytes, stream: IO[bytes], what: str) -> Readable:
         return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
     if start[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
         return stream
-    raise ValueError(f"{what} is of no known archive format")
+    raise ValueError("it is of no known archive format")
 
 
 def copy_bounded(source: Readable, sink: IO[bytes], size: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from llamawright.errors import DownloadError
@@ -41,16 +42,19 @@ def unpack_archive(
     ``broken-archive``) with nothing written, ``DiskError`` when the disk is full.
     """
     shown, bounds = what or path.name, limits or UnpackLimits()
+    wanted = _Wanted(strip, only, include)
     with disk_guard(dest.parent):
         dest.parent.mkdir(parents=True, exist_ok=True)
-        with open_container(path, scratch=dest.parent, limits=bounds, what=shown) as container:
+        with open_container(
+            path, wanted=wanted.names, scratch=dest.parent, limits=bounds, what=shown
+        ) as container:
             size = path.stat().st_size
             checked = judge(container.members(), limits=bounds, archive_size=size, what=shown)
-            chosen = select(checked, strip=strip, only=only, what=shown)
-            wanted = [m for m in chosen if not include or _included(m.name, include)]
-            _free_places(dest, wanted, shown)
-            _write(container, dest, wanted)
-    return tuple(sorted(m.name for m in wanted if m.kind is not Kind.FOLDER))
+            below = select(checked, strip=strip, only=only, what=shown)
+            chosen = [m for m in below if wanted.includes(m.name)]
+            _free_places(dest, chosen, shown)
+            _write(container, dest, chosen)
+    return tuple(sorted(m.name for m in chosen if m.kind is not Kind.FOLDER))
 
 
 def extract_member(path: Path, member: str, dest: Path, *, size: int, what: str = "") -> None:
@@ -61,7 +65,9 @@ def extract_member(path: Path, member: str, dest: Path, *, size: int, what: str 
     shown, bounds = what or path.name, UnpackLimits()
     with disk_guard(dest.parent):
         dest.parent.mkdir(parents=True, exist_ok=True)
-        with open_container(path, scratch=dest.parent, limits=bounds, what=shown) as container:
+        with open_container(
+            path, wanted=member.__eq__, scratch=dest.parent, limits=bounds, what=shown
+        ) as container:
             found = [m for m in container.members() if m.name == member and m.kind is Kind.FILE]
             if len(found) != 1:
                 raise unsafe(shown, f"it holds {member} {len(found)} times, not once")
@@ -76,8 +82,25 @@ def extract_member(path: Path, member: str, dest: Path, *, size: int, what: str 
                 copy_bounded(source, sink, size)
 
 
-def _included(name: str, include: Iterable[str]) -> bool:
-    return any(name == i or name.startswith(f"{i}/") for i in include)
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which names of the archive are asked for, before and after the folders are dropped."""
+
+    strip: int
+    only: str
+    include: Sequence[str]
+
+    def names(self, name: str) -> bool:
+        """Whether a member's name, as the archive writes it, can be asked for."""
+        parts = [p for p in name.split("/") if p not in {"", "."}][self.strip :]
+        prefix = [p for p in self.only.split("/") if p]
+        return parts[: len(prefix)] == prefix and self.includes("/".join(parts[len(prefix) :]))
+
+    def includes(self, name: str) -> bool:
+        """Whether a name relative to the kept folder is asked for."""
+        if not self.include:
+            return True
+        return any(name == i or name.startswith(f"{i}/") for i in self.include)
 
 
 def _free_places(dest: Path, wanted: Sequence[Member], what: str) -> None:
