@@ -15,7 +15,11 @@ MANIFEST_SCHEMA = "https://llamawright.dev/schema/manifest-1.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
-    """One file of the artifact; ``size`` in bytes; ``link`` is a link's target."""
+    """One file of the artifact; ``size`` in bytes.
+
+    ``link`` is a link's target as written; then ``size`` and ``sha256`` are those of the
+    file it leads to, so that a copy in its place can be told from damage.
+    """
 
     path: str
     size: int
