@@ -114,6 +114,8 @@ class Store:
         final, stamp = self.shelf(shelf, key), self._stamp(shelf, key)
         beside = final.with_name(f"{MAKING}{final.name}")
         final.parent.mkdir(parents=True, exist_ok=True)
+        # Made first: a folder without a place for stamps is no shelf to garbage collection.
+        stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
         # Both were left by a run that died: only a lock's holder gets here.
         remove_tree(beside)

@@ -12,9 +12,9 @@ from llamawright.errors import LockedError
 from llamawright.paths import remove_tree
 from llamawright.store import locks
 from llamawright.store.files import MAKING, SCRATCH, size_of
+from llamawright.store.journal import Journal
 
 DAY_S = 86_400.0
-_INTERNAL = frozenset({"blobs", "journal", "locks", "logs", "records", "stamps", "work"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,20 +118,22 @@ def _candidates(root: Path) -> Iterator[_Candidate]:
         yield _Candidate(path=path, lock=f"blob-{name}")
     for path in _sorted(root / "work", "*"):
         yield _Candidate(path=path, lock=f"work-{path.name}")
-    for folder in ("logs", "journal"):
-        for path in _sorted(root / folder, "*"):
-            yield _Candidate(path=path, lock=f"{folder}-{path.name}")
+    for path in _sorted(root / "logs", "*"):
+        yield _Candidate(path=path, lock=f"logs-{path.name}")
+    for path in Journal(root / "journal").settled():
+        yield _Candidate(path=path, lock=f"journal-{path.name}")
 
 
 def _entries(root: Path) -> Iterator[_Candidate]:
-    """Yield the entries of all shelves; one without a stamp is a leftover."""
-    for shelf in _sorted(root, "*"):
-        if shelf.name in _INTERNAL or not shelf.is_dir():
-            continue
-        for path in _sorted(shelf, "*"):
+    """Yield the entries of all shelves; one without a stamp is a leftover.
+
+    Only a folder that has stamps is a shelf: others are not for us to judge.
+    """
+    for shelf in _sorted(root / "stamps", "*"):
+        for path in _sorted(root / shelf.name, "*"):
             key = path.name.removeprefix(MAKING).removesuffix(SCRATCH)
-            stamp = root / "stamps" / shelf.name / f"{key}.json"
             making = path.name.startswith(MAKING)
+            stamp = shelf / f"{key}.json"
             record = root / "records" / shelf.name / key
             yield _Candidate(
                 path=path,

@@ -77,13 +77,8 @@ class Journal:
 
     def records(self) -> Iterator[dict[str, object]]:
         """Yield every whole line of every file; a line torn by a crash is left out."""
-        for path in sorted(self.folder.glob("*.jsonl")):
-            with path.open("rb") as stream:
-                for line in stream:
-                    with contextlib.suppress(ValueError):
-                        value = json.loads(line)
-                        if isinstance(value, dict):
-                            yield value
+        for _path, record in self._named_records():
+            yield record
 
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Return the phases whose process is gone and that never came to an end."""
@@ -93,11 +88,33 @@ class Journal:
         found = [u for u in map(_unfinished, begun) if u is not None]
         return tuple(sorted(found, key=lambda u: u.began))
 
+    def settled(self) -> tuple[Path, ...]:
+        """Return the files of ended processes in which no phase is left without an end."""
+        records = list(self._named_records())
+        ended = {str(r["end"]) for _, r in records if "end" in r}
+        needed = {p for p, r in records if "begin" in r and str(r["begin"]) not in ended}
+        own = self._own_file()
+        return tuple(p for p in self._files() if p not in needed and p != own)
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("*.jsonl"))
+
+    def _named_records(self) -> Iterator[tuple[Path, dict[str, object]]]:
+        for path in self._files():
+            with path.open("rb") as stream:
+                for line in stream:
+                    with contextlib.suppress(ValueError):
+                        value = json.loads(line)
+                        if isinstance(value, dict):
+                            yield path, value
+
+    def _own_file(self) -> Path:
+        return self.folder / f"{os.getpid()}-{int(psutil.Process().create_time())}.jsonl"
+
     def _append(self, record: Mapping[str, object]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{os.getpid()}-{int(psutil.Process().create_time())}.jsonl"
         line = json.dumps({**record, "time": time.time()}, sort_keys=True, default=str)
-        with path.open("ab") as stream:
+        with self._own_file().open("ab") as stream:
             stream.write(f"{line}\n".encode())
             stream.flush()
             os.fsync(stream.fileno())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,7 +133,7 @@ class _Job:
     headers: Mapping[str, str]
     http: HttpSettings
     meter: Meter | None = None
-    session: requests.Session | None = field(default=None)
+    session: requests.Session | None = None
 
     def attempt(self, url: str) -> str | Failure:
         """Go on with the part file at one address; the sha256 when it is whole and right."""

@@ -55,29 +55,77 @@ def download_index_file(
     if offline:
         raise refusals.not_in_store(request, store)
     chosen = settings or user_settings()
-    time = clock or Clock()
-    urls = locate(origin, settings=chosen, reporter=reporter, clock=time)
-    located = replace(request, urls=urls)
-    return download(located, store, offline=False, reporter=reporter, http=chosen.http, clock=time)
+    lookup = _Lookup(_Search(origin, chosen), reporter, clock or Clock())
+    return lookup.download(request, store, _places(chosen))
 
 
 def locate(
-    origin: IndexOrigin, *, settings: IndexSettings, reporter: Reporter, clock: Clock
+    origin: IndexOrigin, *, settings: IndexSettings, reporter: Reporter, clock: Clock | None = None
 ) -> tuple[str, ...]:
     """Return the addresses of a file by its exact name, from the first place that has it.
 
     Local folders are looked at first, then the indexes in their order. Entries whose
     published sha256 is another one are passed over. Raises ``DownloadError``.
     """
-    search = _Search(origin, settings)
-    outcome = try_in_turn(_places(settings), search.look, clock=clock, tell=reporter.info)
-    if not isinstance(outcome, Exhausted):
+    lookup = _Lookup(_Search(origin, settings), reporter, clock or Clock())
+    return lookup.find(_places(settings), ()).urls
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """Where a file is listed, and the addresses given there."""
+
+    place: _Place
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """Finds a file and downloads it from the first place whose bytes are the right ones."""
+
+    search: _Search
+    reporter: Reporter
+    clock: Clock
+
+    def download(self, request: DownloadRequest, store: Store, places: tuple[_Place, ...]) -> Path:
+        """Go on to the next place when one lists the file and does not give its bytes."""
+        errors: tuple[DownloadError, ...] = ()
+        while True:
+            hit = self.find(places, errors)
+            try:
+                return download(
+                    replace(request, urls=hit.urls),
+                    store,
+                    offline=False,
+                    reporter=self.reporter,
+                    http=self.search.http,
+                    clock=self.clock,
+                )
+            except DownloadError as error:
+                errors = (*errors, error)
+                places = tuple(p for p in places if p != hit.place)
+
+    def find(self, places: tuple[_Place, ...], errors: tuple[DownloadError, ...]) -> _Hit:
+        """Return the first place that lists the file; ``errors`` are of places before."""
+        outcome = try_in_turn(places, self.search.look, clock=self.clock, tell=self.reporter.info)
+        if isinstance(outcome, Exhausted):
+            raise _not_found(self.search.origin, outcome.failures, errors)
         return outcome
-    told = [f.told for f in outcome.failures if not _is_silent(f)]
-    fault = worst(outcome.failures)
-    raise DownloadError(
+
+
+def _not_found(
+    origin: IndexOrigin, failures: tuple[Failure, ...], errors: tuple[DownloadError, ...]
+) -> DownloadError:
+    told = [f.told for f in failures if not _is_silent(f)]
+    if errors:
+        # It was listed, so what came of that tells more than who else does not list it.
+        why = "\n".join([*(e.why for e in errors), *told])
+        return DownloadError(errors[0].what, why=why, hint=errors[0].hint, kind=errors[0].kind)
+    fault = worst(failures)
+    absent = fault is Fault.ABSENT
+    return DownloadError(
         f"the configured Python index does not have {origin.filename}"
-        if fault is Fault.ABSENT
+        if absent
         else f"{origin.filename} could not be looked up on the configured Python index",
         why="\n".join(told) or "no index and no folder is configured that could have it",
         hint="check `pip config list` and PIP_INDEX_URL, or choose another source "
@@ -119,7 +167,7 @@ class _Search:
         self.http = settings.http
         self.session: requests.Session | None = None
 
-    def look(self, place: _Place) -> tuple[str, ...] | Failure:
+    def look(self, place: _Place) -> _Hit | Failure:
         """Return the addresses one place has, or why it has none."""
         local = _local_path(place.url) if place.url else None
         if local is not None:
@@ -131,7 +179,7 @@ class _Search:
             found = tuple(self._matching(pages, place.url))
         why = f"it lists no {self.origin.filename}"
         shown = place.url or "the default index"
-        return found or Failure(fault=Fault.ABSENT, url=shown, why=why)
+        return _Hit(place, found) if found else Failure(fault=Fault.ABSENT, url=shown, why=why)
 
     def _in_folder(self, folder: Path, place: _Place) -> Iterator[str]:
         if place.is_index:
