@@ -21,6 +21,7 @@ class Fact(StrEnum):
     LIBRARY = "library"
     GLSLC = "glslc"
     SPIRV_HEADERS_DIR = "spirv_headers_dir"
+    SPIRV_INCLUDE_DIR = "spirv_include_dir"
     CAPABILITIES = "capabilities"
 
 

@@ -1,0 +1,44 @@
+"""Whether a tool is one the recipes can be built with, and how a system installs another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from llamawright.model.inventory import Fault, Role
+from llamawright.model.toolchain import Toolchains
+
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+
+
+def misfit(role: Role, name: str, version: str, toolchains: Toolchains) -> tuple[Fault, str] | None:
+    """Return why this version must not be used, or ``None``.
+
+    Text around the number (``12.2.0-14+deb12u1``) does not count; a version without any
+    number fits nothing that has a limit.
+    """
+    number = _VERSION.search(version)
+    for minimum in toolchains.minimums:
+        if minimum.role is not role or minimum.name not in ("", name):
+            continue
+        if number is None or Version(number[0]) < Version(minimum.version):
+            what = f"{name} {version or 'of no known version'} is older than {minimum.version}"
+            return Fault.TOO_OLD, f"{what}: {minimum.reason}"
+    for bad in toolchains.known_bad:
+        if bad.role is not role or bad.name not in ("", name) or number is None:
+            continue
+        if SpecifierSet(bad.versions).contains(Version(number[0]), prereleases=True):
+            return Fault.KNOWN_BAD, f"{name} {version} must not be used: {bad.reason} ({bad.link})"
+    return None
+
+
+def cure(role: Role, systems: Iterable[str], toolchains: Toolchains) -> str:
+    """Return the command that installs a tool of ``role`` on this system, or nothing.
+
+    ``systems`` are os-release ids, the own one first; a hint for ``*`` fits them all.
+    """
+    known = {h.system: h.command for h in toolchains.hints if h.role is role}
+    return next((known[s] for s in (*systems, "*") if s in known), "")
