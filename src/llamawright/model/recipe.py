@@ -177,8 +177,26 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """How much is computed: ``chunks`` of ``context`` tokens of the text at each batch size.
+
+    ``prompts`` is how many of the recipe's prompts are run, from the first one on.
+    """
+
+    context: int
+    chunks: int
+    batches: tuple[int, ...]
+    prompts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What proves an artifact: model, prompts, text, limits in seconds."""
+    """What proves an artifact: model, prompts, text, limits in seconds.
+
+    ``context``, ``chunks`` and ``batches`` are for hardware; ``software`` is for a device
+    that is a CPU in disguise and computes a few tokens a second. ``baselines`` are the CPU
+    variants that a CPU artifact is compared with, the plainest of each machine.
+    """
 
     model: ModelPin
     prompts: tuple[Prompt, ...]
@@ -192,6 +210,20 @@ class Verification:
     first_token_s: float
     total_s: float
     output_cap: int
+    batches: tuple[int, ...] = (32,)
+    software: Workload | None = None
+    baselines: tuple[str, ...] = ()
+
+    def workload(self, *, software: bool) -> Workload:
+        """Return how much is computed on a hardware or a software device."""
+        if software and self.software is not None:
+            return self.software
+        return Workload(
+            context=self.context,
+            chunks=self.chunks,
+            batches=self.batches,
+            prompts=len(self.prompts),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from llamawright.model.platform import Backend, Platform
-from llamawright.model.recipe import Recipe
+from llamawright.model.recipe import BackendRule, Recipe, Verification
 
 
 class VulkanChoice(StrEnum):
@@ -62,3 +62,38 @@ class Request:
     device: str | None = None
     model: Path | None = None
     settings: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareDriver:
+    """A software driver that was chosen on purpose.
+
+    ``env`` leads a program to it and to nothing else; its libraries lie below ``root``.
+    """
+
+    name: str
+    env: tuple[tuple[str, str], ...]
+    root: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyRequest:
+    """A proof as the user wants it.
+
+    ``artifact`` is the packed file, ``model`` a GGUF file that is there already;
+    ``model_sha256`` what it must be (empty: the user's own model). ``device`` is a name,
+    ggml's id (``Vulkan0``) or a PCI id; ``None`` takes the first hardware device, and
+    ``driver`` when there is none. ``rules`` are the recipe's, one for each backend.
+    ``clear_quarantine`` lifts what an earlier freeze of the machine left behind.
+    """
+
+    artifact: Path
+    model: Path
+    model_sha256: str
+    verification: Verification
+    rules: tuple[BackendRule, ...]
+    platform: Platform
+    device: str | None = None
+    driver: SoftwareDriver | None = None
+    require_hardware: bool = False
+    clear_quarantine: bool = False

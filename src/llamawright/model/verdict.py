@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+VERDICT_SCHEMA = "https://llamawright.dev/schema/verdict-1.json"
+
 
 class State(StrEnum):
     """The verdict. Only ``verified`` speaks of hardware."""
@@ -54,6 +56,30 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """How far the device's probabilities are from the reference's, at one batch size.
+
+    ``mean_kld`` is the mean Kullback-Leibler divergence in nats over ``positions`` tokens,
+    ``top1`` the share of them whose likeliest next token is the same.
+    """
+
+    batch: int
+    mean_kld: float
+    top1: float
+    positions: int
+    per_chunk: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A limit that the proof was held to, with the reason for its value."""
+
+    name: str
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
     """Rates in tokens per second, times in seconds; zero when not measured."""
 
@@ -77,7 +103,13 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The outcome for one artifact on one device."""
+    """The outcome for one artifact on one device.
+
+    ``failure`` is the stable class word, empty when nothing failed. ``kld_per_chunk`` are
+    the divergences of the first entry of ``numbers``; ``token_s`` the seconds each generated
+    token took, by our clock; ``reference`` says what the numbers were compared with;
+    ``patterns`` is the version of the log patterns that read the evidence.
+    """
 
     state: State
     failure: str
@@ -96,3 +128,9 @@ class Verdict:
     date: str
     host: tuple[tuple[str, str], ...]
     seconds: float
+    numbers: tuple[Numbers, ...] = ()
+    token_s: tuple[float, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    reference: str = ""
+    patterns: int = 0
+    schema: str = VERDICT_SCHEMA
