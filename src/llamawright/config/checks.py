@@ -44,6 +44,12 @@ def check_size(value: int, place: Place) -> None:
         raise place.refuse(f"{place.name} is no size in bytes: {value}", kind="bad-value")
 
 
+def check_positive(value: float, place: Place) -> None:
+    """Refuse zero and less: limits and counts."""
+    if value <= 0:
+        raise place.refuse(f"{place.name} must be above zero, not {value}", kind="bad-value")
+
+
 def check_name(value: str, place: Place) -> None:
     """Refuse names that cannot be part of a file name on every system."""
     if not NAME.fullmatch(value) or value.endswith("."):

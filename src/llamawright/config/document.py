@@ -17,6 +17,9 @@ HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(#.*)?$")
 KEY = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 ENTRY = re.compile(rf"^\s*({KEY}(?:\s*\.\s*{KEY})*)\s*=")
 PART = re.compile(KEY)
+DEEPEST = 16
+LARGEST = 1 << 20
+"""Bytes; settings are written by hand, and the parser's time grows with the square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +74,27 @@ class Place:
     def refuse(self, problem: str, *, kind: str, why: str = "", hint: str = "") -> UsageError:
         """Return the error that names file, line and place."""
         line = self.document.line_of(self.steps)
-        return UsageError(f"{self.document.path}:{line}: {problem}", why=why, hint=hint, kind=kind)
+        what = f"{self.document.path}:{line}: {_printable(problem)}"
+        return UsageError(what, why=_printable(why), hint=_printable(hint), kind=kind)
 
 
 def load_document(path: Path) -> Document:
     """Read and parse a TOML file; ``UsageError`` when it is absent or no TOML."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        with path.open("rb") as stream:
+            raw = stream.read(LARGEST + 1)
+        text = raw.decode("utf-8")
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read", why=error.strerror or str(error), kind="unreadable-file"
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text", why=str(error), kind="bad-toml") from error
+    if len(raw) > LARGEST:
+        raise UsageError(f"{path} is larger than {LARGEST} bytes", kind="bad-toml")
     try:
         return Document(path, text, tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         found = TOML_LINE.search(str(error))
         line = found.group(1) if found else str(text.count("\n") + 1)
         raise UsageError(
@@ -150,7 +158,12 @@ def _header(
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    return tuple(p.strip("\"'") for p in PART.findall(text))
+    return tuple(p.strip("\"'") for p in PART.findall(text)[:DEEPEST])
+
+
+def _printable(text: str) -> str:
+    """Show control characters as escapes: a file must not write on the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _opened(value: str) -> str:

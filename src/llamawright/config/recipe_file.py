@@ -22,8 +22,13 @@ from llamawright.model.recipe import (
     Origin,
     Recipe,
     SourcePin,
+    Threshold,
     Verification,
 )
+
+ABOVE_ZERO = (
+    "context", "chunks", "probe_s", "load_s", "first_token_s", "total_s", "output_cap",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,10 +192,15 @@ def _check_verification(verification: Verification, place: Place) -> None:
         raise place.refuse(
             "the verification has no prompt", hint="add [[verification.prompts]]", kind="bad-value"
         )
-    for key in ("probe_s", "load_s", "first_token_s", "total_s", "output_cap"):
+    for number, prompt in enumerate(verification.prompts):
+        checks.check_positive(prompt.tokens, place.at("prompts").at(number).at("tokens"))
+    for key in ABOVE_ZERO:
         value: float = getattr(verification, key)
-        if value <= 0:
-            raise place.at(key).refuse(f"{key} must be above zero: {value}", kind="bad-value")
+        checks.check_positive(value, place.at(key))
+    checks.check_positive(model.layers, spot.at("layers"))
+    for name in ("max_mean_kld", "min_top1"):
+        threshold: Threshold = getattr(verification, name)
+        checks.check_positive(threshold.value, place.at(name).at("value"))
 
 
 def _rule(name: str, rule: _Rule, place: Place) -> BackendRule:
@@ -199,21 +209,17 @@ def _rule(name: str, rule: _Rule, place: Place) -> BackendRule:
         raise place.at(name).refuse(
             f"there is no backend '{name}'", hint=suggestion(name, words), kind="unknown-key"
         )
-    known = [c.name for c in rule.capabilities]
-    for wanted in rule.required_capabilities:
-        if wanted not in known:
-            raise (
-                place.at(name)
-                .at("required_capabilities")
-                .refuse(
-                    f"'{wanted}' is no capability of {name}",
-                    hint=suggestion(wanted, known),
-                    kind="unknown-capability",
-                )
-            )
+    spot = place.at(name)
+    _check_capabilities(rule, spot)
+    if (rule.min_headers_patched or 0) > (rule.min_headers or 0):
+        raise spot.at("min_headers_patched").refuse(
+            "min_headers_patched is above min_headers",
+            why="patches make older headers usable, so their minimum cannot be the newer one",
+            kind="bad-value",
+        )
     return BackendRule(
         backend=Backend(name),
-        options=read_options(rule.options, place.at(name).at("options")),
+        options=read_options(rule.options, spot.at("options")),
         targets=rule.targets,
         modules=rule.modules,
         device_prefix=rule.device_prefix,
@@ -223,3 +229,21 @@ def _rule(name: str, rule: _Rule, place: Place) -> BackendRule:
         required_capabilities=rule.required_capabilities,
         allowed_imports=rule.allowed_imports.all,
     )
+
+
+def _check_capabilities(rule: _Rule, place: Place) -> None:
+    known = [c.name for c in rule.capabilities]
+    for number, capability in enumerate(rule.capabilities):
+        spot = place.at("capabilities").at(number)
+        checks.check_relative(capability.feature_test, spot.at("feature_test"))
+        if known.count(capability.name) > 1:
+            raise spot.at("name").refuse(
+                f"the capability '{capability.name}' is there twice", kind="bad-value"
+            )
+    for wanted in rule.required_capabilities:
+        if wanted not in known:
+            raise place.at("required_capabilities").refuse(
+                f"'{wanted}' is no capability of this backend",
+                hint=suggestion(wanted, known),
+                kind="unknown-capability",
+            )

@@ -106,10 +106,10 @@ def source(said: Said) -> str:
     if text.startswith("git+"):
         return _git(text, said)
     hint = suggestion(text, ORIGINS)
-    if _is_path(text) or text in (".", ".."):
-        hint = f"a folder on this machine is written path:{text}"
-    elif text.startswith(("https:", "http:", "ssh:", "git@")) or text.endswith(".git"):
+    if text.startswith(("https:", "http:", "ssh:", "git@")):
         hint = "a repository is written git+https://…@<full commit>"
+    elif _is_path(text) or text in (".", ".."):
+        hint = f"a folder on this machine is written path:{text}"
     raise said.refuse(
         f"the source cannot be '{text}'",
         why="it is auto, index, archive, git, path:DIR or git+URL@COMMIT",
