@@ -4,13 +4,11 @@
     python3 bootstrap.py tests                   the tests
     python3 bootstrap.py                         the list of sessions
     python3 bootstrap.py build-vulkan --jobs 4   flags after a session go to llamawright
-    python3 bootstrap.py verify -- FILE          and so does everything after "--"
     python3 bootstrap.py llamawright doctor      the command line itself: its own exit code
 
-It needs Python 3.11 and nothing else: no root, no pip on the machine, nothing installed
-outside the user's cache folder. The environment is made once from the hash-pinned lock file
-and shared by every clone with the same lock file. Anything written here must be understood
-by a Python from 3.6 on, or an old one could not say in a sentence that it is too old.
+It needs Python 3.11 and nothing else: no root, nothing outside the user's cache folder. The
+environment is made once from the hash-pinned lock file and shared by every clone with the
+same one. Python 3.6 must understand this file, or it could not say that it is too old.
 """
 # ruff: noqa: E402 - an old Python must be told so before it meets what it does not know
 
@@ -28,9 +26,11 @@ if sys.version_info[:2] < MINIMUM:
     )
     raise SystemExit(4)
 
+import errno
 import hashlib
 import json
 import os
+import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -42,16 +42,14 @@ PROOFS = {
     "tool": "import lief, nox, psutil, pydantic, requests, zstandard",
     "dev": "import gguf, lief, mypy, nox, psutil, pydantic, pytest, requests, xdist, zstandard",
 }
+SPACE_MB = {"tool": 400, "dev": 800}  # unpacked size and what is needed on the way, rounded up
 STAMP = "llamawright-environment.json"
 DAY_S = 86_400.0
-UNUSED_S = 60 * DAY_S
-LOCK_WAIT_S = 900.0
-TELL_EVERY_S = 3.0
+KEEP_DAYS, LOCK_WAIT_S, TELL_EVERY_S = 60, 900.0, 3.0
 PIP_FOR_OTHERS = (22, 3)  # the first pip that installs into another environment (--python)
 MISLEADING = (
-    "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PIP_USER", "PIP_TARGET", "PIP_PREFIX",
-    "PIP_ROOT", "PIP_CONSTRAINT", "PIP_NO_BINARY", "PIP_PYTHON", "UV_SYSTEM_PYTHON",
-    "UV_CONSTRAINT", "UV_OVERRIDE", "UV_NO_BINARY", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT",
+    "PYTHONHOME", "PYTHONPATH", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_CONSTRAINT",
+    "PIP_NO_BINARY", "PIP_PYTHON", "UV_CONSTRAINT", "UV_OVERRIDE", "UV_NO_BINARY", "UV_PYTHON",
 )  # fmt: skip
 
 
@@ -65,7 +63,7 @@ class BootstrapError(Exception):
     @property
     def last_line(self) -> str:
         """Return what the run ends with, in the command line's own form."""
-        names = {4: "tool-missing", 6: "download", 12: "locked", 13: "disk", 130: "interrupted"}
+        names = {4: "tool-missing", 6: "download", 12: "locked", 13: "disk"}
         return f"llamawright: exit {self.code} ({names[self.code]}: {self.kind})"
 
     def tell(self) -> None:
@@ -82,8 +80,7 @@ class Environment:
     @property
     def python(self) -> Path:
         """Return the environment's interpreter."""
-        windows = self.root / "Scripts" / "python.exe"
-        return windows if sys.platform == "win32" else self.root / "bin" / "python"
+        return self.root / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
     @property
     def ready(self) -> bool:
@@ -99,17 +96,17 @@ class Environment:
         return False
 
 
-def store_root(env: Mapping[str, str], platform: str, home: Path) -> Path:
+def store_root(env: Mapping[str, str], system: str, home: Path) -> Path:
     """Return the store's folder, as ``llamawright.paths.store_root`` does with its library."""
     if env.get("LLAMAWRIGHT_STORE"):
         return Path(env["LLAMAWRIGHT_STORE"]).expanduser().absolute()
-    if platform == "win32":
+    if system == "win32":
         local = env.get("LOCALAPPDATA") or str(home / "AppData" / "Local")
         return Path(local) / "llamawright" / "llamawright" / "Cache"
     named = env.get("XDG_CACHE_HOME", "")
     if named.startswith("/"):
         return Path(named) / "llamawright"
-    caches = home / "Library" / "Caches" if platform == "darwin" else home / ".cache"
+    caches = home / "Library" / "Caches" if system == "darwin" else home / ".cache"
     return caches / "llamawright"
 
 
@@ -120,8 +117,7 @@ def locate(kind: str) -> Environment:
     them shall share one environment, so that their builds have the same tools and keys.
     """
     lock_file = CHECKOUT / "requirements" / LOCKS[kind]
-    machine = f"{sys.platform} {_machine()} {sys.maxsize.bit_length() + 1} {_libc()}"
-    key = hashlib.sha256(lock_file.read_bytes() + machine.encode()).hexdigest()
+    key = hashlib.sha256(lock_file.read_bytes() + _machine().encode()).hexdigest()
     folder = store_root(os.environ, sys.platform, Path.home()) / "env"
     return Environment(kind, folder / f"{kind}-{key[:16]}", lock_file)
 
@@ -148,7 +144,7 @@ def ensure_environment(kind: str, *, offline: bool = False) -> Path:
 
 def child_environment() -> dict[str, str]:
     """Return the process environment in which the checkout's own package is found."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONHOME", "PYTHONPATH")}
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONHOME"}
     return {**kept, "PYTHONPATH": str(CHECKOUT / "src")}
 
 
@@ -161,25 +157,18 @@ def nox_arguments(arguments: Sequence[str]) -> list[str]:
     words = list(arguments)
     if not words or words[0].startswith("-"):
         return words
-    end = next((i for i, w in enumerate(words) if not _is_session(w)), len(words))
+    plain = [w[:1] != "-" and not set(w) & set("./\\:") for w in words]
+    end = [*plain, False].index(False)
     rest = words[end + 1 :] if words[end : end + 1] == ["--"] else words[end:]
     return ["-s", *words[:end], *(["--", *rest] if rest else [])]
 
 
-def _is_session(word: str) -> bool:
-    return not word.startswith("-") and not any(c in word for c in "./\\:")
-
-
 def _machine() -> str:
-    if sys.platform == "win32":
-        return os.environ.get("PROCESSOR_ARCHITECTURE", "")
-    return os.uname()[4]
-
-
-def _libc() -> str:
-    with suppress(AttributeError, ValueError, OSError):
-        return os.confstr("CS_GNU_LIBC_VERSION") or "other"
-    return "other"
+    """Return what decides which compiled packages fit here."""
+    libc = ""
+    with suppress(AttributeError, ValueError, OSError):  # only GNU's knows the question
+        libc = getattr(os, "confstr")("CS_GNU_LIBC_VERSION")  # noqa: B009 - not on Windows
+    return f"{sys.platform} {platform.machine()} {sys.maxsize} {libc}"
 
 
 def _touch(stamp: Path) -> None:
@@ -198,6 +187,9 @@ def _make(environment: Environment, *, offline: bool) -> None:
     _say(f"making llamawright's {environment.kind} environment, once: {count} pinned packages")
     _say(f"  in {root}")
     shutil.rmtree(root, ignore_errors=True)
+    needed, free = SPACE_MB[environment.kind], shutil.disk_usage(root.parent).free >> 20
+    if free < needed:
+        raise OSError(errno.ENOSPC, f"{needed} MiB are needed and {free} MiB are free")
     try:
         _install(environment, offline=offline)
         _prove(environment)
@@ -212,7 +204,7 @@ def _make(environment: Environment, *, offline: bool) -> None:
     _say(f"  done in {time.monotonic() - start:.0f} s; the next run starts at once")
     for other in root.parent.glob("*-*"):
         stamp = other / STAMP
-        if stamp.is_file() and time.time() - stamp.stat().st_mtime > UNUSED_S:
+        if stamp.is_file() and time.time() - stamp.stat().st_mtime > KEEP_DAYS * DAY_S:
             shutil.rmtree(other, ignore_errors=True)
 
 
@@ -226,7 +218,8 @@ def _install(environment: Environment, *, offline: bool) -> None:
             return
         if offline or not _pip_way():
             raise _install_failed("uv", tail, offline=offline)
-        _say("  uv could not do it; trying pip, which has its own configuration")
+        _say(f"  uv could not do it: {tail[-2:][0]}")
+        _say("  trying pip, which has its own configuration")
         shutil.rmtree(environment.root, ignore_errors=True)
     elif offline:
         raise _install_failed("", (), offline=True)
@@ -264,7 +257,8 @@ def _pip_way() -> str:
     import importlib.metadata  # noqa: PLC0415
     import importlib.util  # noqa: PLC0415
 
-    have = {n for n in ("venv", "ensurepip", "pip") if importlib.util.find_spec(n)}
+    specs = {n: importlib.util.find_spec(n) for n in ("venv", "ensurepip", "pip")}
+    have = {n for n, spec in specs.items() if spec and spec.origin}  # an empty folder has none
     if {"venv", "ensurepip"} <= have:
         return "venv"
     if {"venv", "pip"} <= have:
@@ -276,10 +270,10 @@ def _pip_way() -> str:
 
 def _no_venv() -> BootstrapError:
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    hint = f"install the venv and ensurepip modules of {sys.executable}, or uv"
+    hint = ""
     with suppress(OSError):
-        release = Path("/etc/os-release").read_text(encoding="utf-8")
-        hint = venv_hint(release, version) or hint
+        hint = venv_hint(Path("/etc/os-release").read_text(encoding="utf-8"), version)
+    hint = hint or f"install the venv and ensurepip modules of {sys.executable}, or uv"
     what = f"Python {version} at {sys.executable} lacks the venv module, and uv is not here"
     return BootstrapError(4, "venv-missing", what, hint)
 
@@ -293,8 +287,7 @@ def venv_hint(release: str, version: str) -> str:
 
 
 def _install_failed(tool: str, tail: Sequence[str], *, offline: bool) -> BootstrapError:
-    for line in tail:
-        _say(f"    {line}")
+    _say("\n".join(f"    {line}" for line in tail))
     if offline:
         what = "the tool environment is not on this machine yet, and --offline forbids fetching it"
         hint = "run the same command once without --offline"
@@ -307,8 +300,7 @@ def _install_failed(tool: str, tail: Sequence[str], *, offline: bool) -> Bootstr
 def _prove(environment: Environment) -> None:
     tail = _run([str(environment.python), "-I", "-c", PROOFS[environment.kind]])
     if tail:
-        for line in tail:
-            _say(f"    {line}")
+        _say("\n".join(f"    {line}" for line in tail))
         what = "the new tool environment does not work on this machine"
         hint = f"please report the lines above with the output of: {sys.executable} -VV"
         raise BootstrapError(4, "environment-broken", what, hint)
@@ -370,19 +362,18 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    print(text, file=sys.stderr, flush=True)
 
 
 def _become(command: Sequence[str], env: Mapping[str, str]) -> int:
     """Go on as another program; where a process cannot be replaced, wait for it."""
-    if sys.platform == "win32":
+    if os.name == "nt":
         import subprocess  # noqa: PLC0415
 
-        child = subprocess.Popen(list(command), env=dict(env))
-        while child.poll() is None:
-            with suppress(KeyboardInterrupt):  # the child gets it too, and ends in order
-                child.wait()
+        with subprocess.Popen(list(command), env=dict(env)) as child:
+            while child.poll() is None:
+                with suppress(KeyboardInterrupt):  # the child gets it too, and ends in order
+                    child.wait()
         return child.returncode
     return os.execve(command[0], list(command), dict(env))  # noqa: S606 - no shell, by design
 

@@ -24,6 +24,7 @@ import bootstrap  # noqa: E402 - found beside this file, wherever nox was starte
 
 nox.needs_version = ">=2025.2"
 nox.options.sessions = []  # a bare `nox` lists what there is; nothing long starts by itself
+nox.virtualenv.OPTIONAL_VENVS = {}  # no session has an environment of nox's: spare three runs of uv
 
 LAST_LINE = "NOX_LLAMAWRIGHT_LAST_LINE"
 PATIENCE_S = 10.0
