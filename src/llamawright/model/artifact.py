@@ -41,7 +41,12 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryFacts:
-    """What the audit read from one binary."""
+    """What the audit read from one binary.
+
+    ``runpath`` is split at its colons, an empty part kept as such. ``soname`` is the name
+    that others import it by. ``toolset`` is the linker's version in a PE file (14.44: the
+    Visual C++ runtime must be as new), ``min_os`` the oldest macOS a Mach-O file runs on.
+    """
 
     path: str
     format: str
@@ -50,14 +55,20 @@ class BinaryFacts:
     runpath: tuple[str, ...]
     glibc: str
     glibcxx: str
+    cxxabi: str = ""
+    soname: str = ""
+    toolset: str = ""
+    min_os: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The artifact's own account of itself; written as ``manifest.json``.
 
-    ``glibc`` and ``glibcxx`` are the highest symbol versions any file needs, measured
-    from the files (empty where the format has none).
+    ``glibc``, ``glibcxx``, ``cxxabi``, ``toolset`` and ``min_os`` are the highest versions
+    any file needs, measured from the files (empty where the format has none).
+    ``timestamp`` is the date in every file of the archive, in seconds since the epoch.
+    ``native``: made for the building machine's own CPU, others may die of SIGILL.
     """
 
     schema: str
@@ -84,14 +95,25 @@ class Manifest:
     system_libraries: tuple[str, ...]
     glibc: str
     glibcxx: str
+    cxxabi: str = ""
+    toolset: str = ""
+    min_os: str = ""
+    version: str = ""
+    timestamp: int = 0
+    native: bool = False
+    generator: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A packed archive: ``size`` in bytes, ``sha256`` of the archive file."""
+    """A packed archive: ``size`` in bytes, ``sha256`` of the archive file.
+
+    ``tests`` is the archive that holds the test programs as well, when it was asked for.
+    """
 
     path: Path
     size: int
     sha256: str
     manifest: Manifest
     timings: tuple[StageTiming, ...] = ()
+    tests: Artifact | None = None

@@ -1,0 +1,115 @@
+"""Reading everything the audit and the manifest need from the built trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from llamawright.digest import sha256_file
+from llamawright.model.built import BuiltTree
+from llamawright.model.plan import PatchedTree, Plan
+from llamawright.model.recipe import BackendRule
+from llamawright.package.expected import expected_files, extra_programs, is_native
+from llamawright.package.layout import (
+    BIN,
+    LICENSES,
+    Placed,
+    by_soname,
+    join,
+    licence_files,
+    staged,
+)
+from llamawright.package.manifest import Measured
+from llamawright.package.reading import Reading, read_binary
+from llamawright.package.subject import Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """An artifact's files, read once: what the rules judge, sizes and digests."""
+
+    subject: Subject
+    measured: Mapping[str, Measured]
+
+
+def examine(
+    plan: Plan,
+    patched: PatchedTree,
+    host: BuiltTree,
+    module: BuiltTree | None,
+    *,
+    tests: bool,
+    private: tuple[str, ...],
+) -> Examined:
+    """Read all files of an artifact; ``private`` are folder names no file may hold."""
+    placed = _gather(plan, patched, host, module, tests=tests)
+    readings = {
+        f.source: read_binary(f.source, name=f.path, private=private) for f in _bins(placed)
+    }
+    sonames = {f.path: r.facts.soname for f in placed if (r := readings.get(f.source))}
+    files = by_soname(placed, sonames)
+    measured = {
+        f.path: Measured(size=f.source.stat().st_size, sha256=sha256_file(f.source))
+        for f in files
+        if not f.link
+    }
+    rule = plan.recipe.rule(plan.backend)
+    subject = Subject(
+        platform=plan.platform,
+        expected=expected_files(plan, host.effective, tests=tests),
+        files=files,
+        digests={path: content.sha256 for path, content in measured.items()},
+        readings=_under_new_names(files, readings),
+        unreadable=tuple(f.path for f in _bins(files) if readings[f.source] is None),
+        allowed=plan.recipe.allowed_imports,
+        device_allowed=rule.allowed_imports if rule else (),
+        licences_missing=_missing_licences(plan.recipe.licenses, patched.root, files),
+        capabilities=module.capabilities if module else (),
+        required_capabilities=_required(rule, module),
+        native=is_native(plan),
+    )
+    return Examined(subject=subject, measured=measured)
+
+
+def _gather(
+    plan: Plan,
+    patched: PatchedTree,
+    host: BuiltTree,
+    module: BuiltTree | None,
+    *,
+    tests: bool,
+) -> tuple[Placed, ...]:
+    own = staged(host, what="host build")
+    theirs = staged(module, what=f"{plan.backend.value} build") if module else ()
+    left_out = () if tests else extra_programs(plan)
+    kept = [f for f in join(own, theirs) if not (f.folder == BIN and f.name in left_out)]
+    texts = [f for f in kept if f.path.startswith(f"{LICENSES}/")]
+    return (*kept, *licence_files(plan.recipe.licenses, patched.root, texts))
+
+
+def _bins(placed: Iterable[Placed]) -> list[Placed]:
+    return [f for f in placed if f.folder == BIN and not f.link]
+
+
+def _under_new_names(
+    files: Sequence[Placed], readings: Mapping[Path, Reading | None]
+) -> tuple[Reading, ...]:
+    return tuple(
+        replace(reading, facts=replace(reading.facts, path=f.path))
+        for f in _bins(files)
+        if (reading := readings[f.source])
+    )
+
+
+def _missing_licences(
+    texts: Iterable[str], source: Path, files: Sequence[Placed]
+) -> tuple[str, ...]:
+    """Return the texts of which neither the content nor the name is there."""
+    names = {f.name for f in files if f.path.startswith(f"{LICENSES}/")}
+    gone = [t for t in texts if not (source / t).is_file()]
+    return tuple(t for t in gone if t.rpartition("/")[2] not in names)
+
+
+def _required(rule: BackendRule | None, module: BuiltTree | None) -> tuple[str, ...]:
+    return rule.required_capabilities if rule and module else ()

@@ -1,0 +1,241 @@
+"""From built trees to an audited archive that was opened again before it counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from llamawright import __version__, codec
+from llamawright.digest import digest_data, sha256_file
+from llamawright.errors import PackageError
+from llamawright.model.artifact import MANIFEST_NAME, Artifact, Manifest
+from llamawright.model.built import BuiltTree, StageTiming
+from llamawright.model.inventory import Role
+from llamawright.model.plan import PatchedTree, Plan
+from llamawright.model.platform import Backend
+from llamawright.model.ports import Reporter
+from llamawright.package.archive import Packed, archive_suffix, write_archive
+from llamawright.package.audit import audit
+from llamawright.package.examine import Examined, examine
+from llamawright.package.findings import Severity, grouped, refuse
+from llamawright.package.manifest import manifest_of, timestamp
+from llamawright.paths import remove_tree
+from llamawright.store import Store
+from llamawright.transfer.opened import SIDECAR, open_artifact, read_manifest
+
+SHELF = "artifacts"
+TESTS = "-tests"
+# Part of every key of the shelf: raise it when packing changes what it makes.
+_PACKING = 1
+_OPENED = "opened"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trees:
+    """What goes into an artifact: the host's files, the module's, the patched source."""
+
+    plan: Plan
+    patched: PatchedTree
+    host: BuiltTree
+    module: BuiltTree | None
+    tests: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the artifact's name."""
+        return f"{self.plan.name}{TESTS}" if self.tests else self.plan.name
+
+    @property
+    def file_name(self) -> str:
+        """Return the archive's file name."""
+        return f"{self.name}{archive_suffix(self.plan.platform)}"
+
+    @property
+    def key(self) -> str:
+        """Return the key of the packed artifact: all that can change its bytes."""
+        inputs = (self.plan.key, self.host.key, self.module.key if self.module else "")
+        said = (self.plan.recipe.digest, self.patched.digest, self.name, timestamp(self.plan))
+        return digest_data([_PACKING, __version__, *inputs, *said])
+
+
+@dataclass(slots=True)
+class _Clock:
+    timings: list[StageTiming] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self.timings.append(StageTiming(stage=name, wall_s=time.monotonic() - start))
+
+
+def pack(
+    plan: Plan,
+    patched: PatchedTree,
+    host: BuiltTree,
+    module: BuiltTree | None,
+    *,
+    store: Store,
+    reporter: Reporter,
+) -> Artifact:
+    """Pack host and module into one audited archive, kept in the store.
+
+    With ``plan.with_tests`` a second archive, ``Artifact.tests``, holds the test programs
+    as well. Raises ``PackageError`` with every fault the audit found, ``DiskError`` when
+    the disk is full; then nothing is left behind.
+    """
+    trees = Trees(plan=plan, patched=patched, host=host, module=module)
+    require_fit(trees)
+    artifact = _packed(trees, store, reporter)
+    if not plan.with_tests:
+        return artifact
+    return replace(artifact, tests=_packed(replace(trees, tests=True), store, reporter))
+
+
+def require_fit(trees: Trees) -> None:
+    """Raise ``PackageError`` unless host and module were made to work together."""
+    plan, host, module = trees.plan, trees.host, trees.module
+    if (module is None) != (plan.backend is Backend.CPU):
+        raise PackageError(
+            f"{plan.name} cannot be packed",
+            why="its module was not built" if module is None else "a CPU artifact has no module",
+            hint="this is a bug: please report it with the output of `llamawright plan`",
+            kind="module-missing" if module is None else "module-unexpected",
+        )
+    if module is not None and module.abi != host.abi:
+        raise PackageError(
+            f"host and module of {plan.name} do not fit together",
+            why=_abi_difference(host, module, plan),
+            hint="build both again with one compiler and one set of options: "
+            "`llamawright gc --keep-days 0`, then the same command",
+            kind="abi-mismatch",
+        )
+
+
+def _abi_difference(host: BuiltTree, module: BuiltTree, plan: Plan) -> str:
+    own = {option.name for option in plan.module_options}
+    ours = {e.name: e.value for e in host.effective}
+    theirs = {e.name: e.value for e in module.effective}
+    lines = [
+        f"{name}: host {ours[name]!r}, module {theirs[name]!r}"
+        for name in sorted(ours.keys() & theirs.keys() - own)
+        if ours[name] != theirs[name]
+    ]
+    keys = f"their ABI keys differ: host {host.abi[:12]}, module {module.abi[:12]}"
+    return "\n".join([keys, *lines])
+
+
+def _packed(trees: Trees, store: Store, reporter: Reporter) -> Artifact:
+    clock = _Clock()
+    key = trees.key
+    archive = store.shelf(SHELF, key) / trees.file_name
+    if store.is_stamped(SHELF, key) and not archive.is_file():
+        # Someone took the file out of the store: it is made again.
+        store.forget(SHELF, key, reporter=reporter)
+    entry = store.materialise(
+        SHELF,
+        key,
+        make=lambda folder: _make(folder, trees, store, reporter, clock),
+        check=lambda folder: _check(folder, trees, clock),
+        reporter=reporter,
+        label=trees.name,
+    )
+    return _stored(entry.root / trees.file_name, tuple(clock.timings))
+
+
+def _make(folder: Path, trees: Trees, store: Store, reporter: Reporter, clock: _Clock) -> None:
+    with clock.stage("audit"):
+        examined = _audited(trees, store, reporter)
+    manifest = _manifest(trees, store, examined)
+    folder.mkdir(parents=True)
+    text = codec.encode(manifest)
+    (folder / MANIFEST_NAME).write_text(text, encoding="utf-8", newline="\n")
+    with clock.stage("archive"):
+        archive = folder / trees.file_name
+        _write(archive, trees, examined, text, reporter)
+        sidecar = archive.with_name(archive.name + SIDECAR)
+        line = f"{sha256_file(archive)}  {archive.name}\n"
+        sidecar.write_text(line, encoding="utf-8", newline="\n")
+
+
+def _audited(trees: Trees, store: Store, reporter: Reporter) -> Examined:
+    private = tuple(dict.fromkeys((str(store.root.absolute()), str(store.root.resolve()))))
+    examined = examine(
+        trees.plan,
+        trees.patched,
+        trees.host,
+        trees.module,
+        tests=trees.tests,
+        private=private,
+    )
+    findings = audit(examined.subject)
+    refuse(trees.name, findings)
+    for line in grouped(f for f in findings if f.severity is Severity.WARNING):
+        reporter.warn(f"{trees.name}: {line}")
+    return examined
+
+
+def _manifest(trees: Trees, store: Store, examined: Examined) -> Manifest:
+    private = {store.root: "<store>", store.root.resolve(): "<store>", Path.home(): "~"}
+    private[trees.patched.root] = "<source>"
+    for role in (Role.CMAKE, Role.NINJA):
+        if tool := trees.plan.tool(role):
+            private[tool.path] = f"<{role.value}>"
+    return manifest_of(
+        trees.plan,
+        trees.patched,
+        trees.host,
+        trees.module,
+        name=trees.name,
+        subject=examined.subject,
+        measured=examined.measured,
+        private=private,
+    )
+
+
+def _write(
+    archive: Path, trees: Trees, examined: Examined, manifest: str, reporter: Reporter
+) -> None:
+    members = [
+        Packed(path=f.path, source=f.source, link=f.link, executable=f.executable)
+        for f in examined.subject.files
+    ]
+    members.append(Packed(path=MANIFEST_NAME, content=manifest.encode()))
+    total = sum(member.size for member in members)
+    with reporter.meter(f"packing {trees.name}", total=float(total), unit="bytes") as meter:
+        write_archive(
+            archive,
+            trees.name,
+            members,
+            platform=trees.plan.platform,
+            date=timestamp(trees.plan),
+            progress=lambda done: meter.update(float(done)),
+        )
+
+
+def _check(folder: Path, trees: Trees, clock: _Clock) -> None:
+    """Open what was just written as a stranger would, and compare it with what was meant."""
+    with clock.stage("check"):
+        opened = open_artifact(folder / trees.file_name, folder / _OPENED)
+        remove_tree(folder / _OPENED)
+        if opened != read_manifest(folder, what=trees.name):
+            raise PackageError(
+                f"{trees.file_name} does not hold the manifest it was given",
+                why="what was read back differs from what was written",
+                hint="check the disk, then run the same command again",
+                kind="manifest-mismatch",
+            )
+
+
+def _stored(archive: Path, timings: tuple[StageTiming, ...]) -> Artifact:
+    sidecar = archive.with_name(archive.name + SIDECAR)
+    return Artifact(
+        path=archive,
+        size=archive.stat().st_size,
+        sha256=sidecar.read_text(encoding="utf-8").split()[0],
+        manifest=read_manifest(archive.parent, what=archive.name),
+        timings=timings,
+    )
