@@ -25,9 +25,10 @@ def attempt(folder: Path, text: str) -> Recipe | UsageError:
     try:
         return load_recipe(path)
     except UsageError as error:
-        assert str(path) in error.what
-        assert error.kind
-        return error
+        told = error
+    assert str(path) in told.what
+    assert told.kind
+    return told
 
 
 def test_every_line_taken_out(tmp_path: Path) -> None:
@@ -106,7 +107,9 @@ def test_toolchain_files_taken_apart(tmp_path: Path) -> None:
         for number in range(0, len(lines), 7):
             path = tmp_path / "t.toml"
             path.write_text("\n".join(lines[:number] + lines[number + 1 :]), encoding="utf-8")
+            told = "t.toml"
             try:
                 load_toolchains(tmp_path)
             except UsageError as error:
-                assert "t.toml" in error.what or "twice" in error.what
+                told = error.what
+            assert "t.toml" in told
