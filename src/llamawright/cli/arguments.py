@@ -1,0 +1,123 @@
+"""The command line: verbs, flags and their help. No imports of the rooms, so it is fast."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from llamawright import __version__
+
+BACKENDS = ("cpu", "vulkan")
+EPILOG = "exit codes: docs/reference/exit-codes.md; every failure ends with its code and class"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="llamawright",
+        description="Build llama.cpp for the device in front of you, and prove it works there.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--version", action="version", version=f"llamawright {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _build(verbs)
+    _verify(verbs)
+    _look(verbs)
+    _patch(verbs)
+    _keep(verbs)
+    return parser
+
+
+Verbs = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _verb(verbs: Verbs, name: str, text: str) -> argparse.ArgumentParser:
+    verb = verbs.add_parser(name, help=text, description=text, epilog=EPILOG)
+    verb.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
+    verb.add_argument("--quiet", action="store_true", help="warnings, errors and summary only")
+    verb.add_argument(
+        "--offline", action="store_true", default=None, help="use only what the store holds"
+    )
+    verb.add_argument(
+        "--store", type=Path, metavar="DIR", help="the store (default: the user's cache folder)"
+    )
+    return verb
+
+
+def _plan_flags(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument
+    add("--recipe", metavar="NAME|FILE", help="recipe to build (default: llama.cpp)")
+    add("--source", metavar="ORIGIN", help="auto, index, archive, git, path:DIR or git+URL@COMMIT")
+    add("--vulkan", metavar="FROM", help="auto, sdk, system or provided")
+    add("--compiler", metavar="CXX", help="auto, gcc, clang or the path of a C++ compiler")
+    add("--cmake", metavar="FILE", help="cmake to use (default: the tool environment's own)")
+    add("--ninja", metavar="FILE", help="ninja to use (default: the tool environment's own)")
+    add("--cache", metavar="NAME", help="compiler cache: auto, off, ccache or sccache")
+    add("--jobs", metavar="N", help="compile jobs (default: by cores and memory)")
+    native = "tune for this machine's CPU only; not for shipping"
+    add("--native", action="store_true", default=None, help=native)
+    tests = "also pack the -tests archive with test-backend-ops"
+    add("--with-tests", action="store_true", default=None, help=tests)
+
+
+def _verify_flags(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument
+    add("--device", metavar="NAME", help="device name, ggml id (Vulkan0) or PCI id (0000:01:00.0)")
+    add("--model", type=Path, metavar="GGUF", help="your own model (default: SmolLM2-135M)")
+    hardware = "a software device is not enough: without hardware the run fails"
+    add("--require-hardware", action="store_true", help=hardware)
+
+
+def _build(verbs: Verbs) -> None:
+    verb = _verb(verbs, "build", "resolve, fetch, patch, build, package and verify an artifact")
+    verb.add_argument("backend", choices=BACKENDS, help="the device API of the module")
+    _plan_flags(verb)
+    _verify_flags(verb)
+    add = verb.add_argument
+    add("--dist", type=Path, metavar="DIR", help="where the artifact goes (default: dist)")
+    add("--plan-only", action="store_true", help="print the plan and stop")
+    add("--no-verify", action="store_true", help="do not run the artifact; it stays UNVERIFIED")
+    add("--force", action="store_true", help="verify again although nothing changed")
+
+
+def _verify(verbs: Verbs) -> None:
+    verb = _verb(verbs, "verify", "prove a packed artifact by inference on a device")
+    verb.add_argument("artifact", type=Path, help="the archive, as it would be shipped")
+    verb.add_argument("--recipe", metavar="NAME|FILE", help="recipe with the proof's limits")
+    _verify_flags(verb)
+
+
+def _look(verbs: Verbs) -> None:
+    doctor = _verb(verbs, "doctor", "show what was found, what was rejected and why")
+    _plan_flags(doctor)
+    plan = _verb(verbs, "plan", "print the full plan, or every conflict with its cures")
+    plan.add_argument("backend", choices=BACKENDS)
+    _plan_flags(plan)
+    explain = _verb(verbs, "explain", "print how the keys of two artifacts or plans differ")
+    explain.add_argument("a", help="an artifact, a manifest.json or a plan's JSON")
+    explain.add_argument("b", help="the other one")
+
+
+def _patch(verbs: Verbs) -> None:
+    patch = _verb(verbs, "patch", "list, check, refresh or add patches of the series")
+    patch.add_argument("--recipe", metavar="NAME|FILE", help="recipe (default: llama.cpp)")
+    patch.add_argument("--source", metavar="ORIGIN", help="source to check against")
+    actions = patch.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("list", help="the series with type, reason and condition")
+    actions.add_parser("check", help="try each patch against the source: applied, retired, failed")
+    actions.add_parser("refresh", help="rewrite the patches' offsets and digests for the source")
+    new = actions.add_parser("new", help="make a patch from an edited copy of the source")
+    new.add_argument("name", help="e.g. vulkan-old-headers")
+    new.add_argument("--from", dest="edited", type=Path, required=True, metavar="DIR")
+    new.add_argument("--type", required=True, help="portability, bugfix or feature")
+    new.add_argument("--reason", required=True, help="one sentence")
+    new.add_argument("--upstream", default="", help="link to the report or change upstream")
+
+
+def _keep(verbs: Verbs) -> None:
+    fetch = _verb(verbs, "fetch", "fill the store for a later offline build and verification")
+    fetch.add_argument("backend", choices=BACKENDS)
+    _plan_flags(fetch)
+    gc = _verb(verbs, "gc", "remove from the store what was not used for some days")
+    gc.add_argument("--keep-days", type=float, default=30.0, metavar="N", help="default: 30")
+    gc.add_argument("--dry-run", action="store_true", help="only tell what would go")

@@ -1,0 +1,109 @@
+"""The verbs that make a proof: build and verify. Exit codes are decided here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+
+from llamawright.cli import last_line
+from llamawright.cli.look import show_plan
+from llamawright.cli.render import artifact_lines, verdict_lines
+from llamawright.console import Console, duration
+from llamawright.digest import plain
+from llamawright.errors import ExitCode, LlamawrightError
+from llamawright.model.verdict import State, Verdict
+from llamawright.pipeline import Outcome, Pipeline
+from llamawright.stamp import RunStamp
+
+
+def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | None) -> int:
+    """Build, package and verify; write the result file whatever happens."""
+    if flags.plan_only:
+        return show_plan(flags, store, console)
+    pipeline = Pipeline.open(flags, store, console)
+    try:
+        outcome = pipeline.build(prove=not flags.no_verify, again=flags.force)
+    except LlamawrightError as error:
+        write_result(pipeline.result_file, {"error": error.as_record()})
+        raise
+    code, kind = build_code(outcome.verdict, require_hardware=flags.require_hardware)
+    result = _result(outcome, code, kind)
+    write_result(pipeline.result_file, result)
+    if stamp is not None and code is ExitCode.OK:
+        stamp.save(result, pipeline.touched(outcome))
+    return _finish(result, code, kind, flags, console)
+
+
+def verify(flags: Namespace, store: Path, console: Console) -> int:
+    """Prove one packed file; the report goes beside it."""
+    flags.backend = None
+    pipeline = Pipeline.open(flags, store, console)
+    outcome = pipeline.verify_file(flags.artifact, require_hardware=flags.require_hardware)
+    code, kind = verify_code(outcome.verdict, require_hardware=flags.require_hardware)
+    return _finish(_result(outcome, code, kind), code, kind, flags, console)
+
+
+def build_code(verdict: Verdict | None, *, require_hardware: bool) -> tuple[ExitCode, str]:
+    """Return the exit code of a build: no device is loud, not fatal, unless required."""
+    if verdict is None or (verdict.state is State.UNVERIFIED and not require_hardware):
+        return ExitCode.OK, ""
+    return verify_code(verdict, require_hardware=require_hardware)
+
+
+def verify_code(verdict: Verdict | None, *, require_hardware: bool) -> tuple[ExitCode, str]:
+    """Return the exit code and class of a proof."""
+    if verdict is None:
+        return ExitCode.OK, ""
+    match verdict.state:
+        case State.VERIFIED:
+            return ExitCode.OK, ""
+        case State.VERIFIED_SOFTWARE if not require_hardware:
+            return ExitCode.OK, ""
+        case State.VERIFIED_SOFTWARE | State.UNVERIFIED | State.CANNOT_VERIFY:
+            return ExitCode.NO_DEVICE, verdict.failure or "no-hardware-device"
+        case State.FAILED | State.QUARANTINED:
+            return ExitCode.VERIFICATION, verdict.failure or str(verdict.state)
+
+
+def _result(outcome: Outcome, code: ExitCode, kind: str) -> dict[str, object]:
+    lines = [] if outcome.artifact is None else list(artifact_lines(outcome.artifact))
+    if outcome.verdict is not None:
+        lines += verdict_lines(outcome.verdict)
+    elif outcome.artifact is not None:
+        lines.append("verdict   UNVERIFIED: --no-verify was given")
+    lines += [f"report    {path}" for path in outcome.reports]
+    return {
+        "code": int(code),
+        "class": kind,
+        "name": outcome.name,
+        "artifact": plain(outcome.artifact) if outcome.artifact else None,
+        "verdict": plain(outcome.verdict) if outcome.verdict else None,
+        "reports": [str(p) for p in outcome.reports],
+        "timings": plain(outcome.timings),
+        "summary": lines,
+    }
+
+
+def _finish(
+    result: Mapping[str, object], code: ExitCode, kind: str, flags: Namespace, console: Console
+) -> int:
+    if flags.json:
+        sys.stdout.write(json.dumps(result, indent=2, sort_keys=True) + "\n")
+    summary = result["summary"]
+    console.lines("", *(summary if isinstance(summary, list) else []))
+    console.lines(*(f"warning   {w}" for w in console.warnings))
+    console.lines(f"time      {duration(console.elapsed())}")
+    if code is not ExitCode.OK:
+        console.lines(last_line(code, kind))
+    return int(code)
+
+
+def write_result(path: Path, record: Mapping[str, object]) -> None:
+    """Write the result file beside its place and rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    beside.replace(path)

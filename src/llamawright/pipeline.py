@@ -1,0 +1,303 @@
+"""The only module that knows all rooms: one pass from a request to a verdict."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from llamawright.build import build_host, build_module
+from llamawright.config import build_request, load_recipe, load_toolchains, locate_recipe
+from llamawright.detect import (
+    detect_platform,
+    take_inventory,
+    usable_vulkan_drivers,
+    vulkan_notes,
+)
+from llamawright.errors import ToolMissingError
+from llamawright.fetch import fetch_model, fetch_source
+from llamawright.model.artifact import Artifact
+from llamawright.model.built import BuiltTree, StageTiming
+from llamawright.model.inventory import Inventory, Role
+from llamawright.model.plan import PatchedTree, Plan, SourceTree
+from llamawright.model.platform import Backend, Platform
+from llamawright.model.ports import Reporter
+from llamawright.model.recipe import Recipe
+from llamawright.model.request import Request, SoftwareDriver, VerifyRequest
+from llamawright.model.toolchain import Toolchains
+from llamawright.model.verdict import State, Verdict
+from llamawright.package import pack, place, read_artifact
+from llamawright.patching import Series, load_series, patch_tree, planned
+from llamawright.paths import data_root
+from llamawright.provide import SHELF, driver_environment, provide_set, provided_tools
+from llamawright.resolve import resolve
+from llamawright.store import Store
+from llamawright.verify import verify, write_report
+
+SETTINGS_FILE = "llamawright.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run ended with; ``verdict`` is ``None`` when no proof was asked for."""
+
+    name: str
+    artifact: Artifact | None
+    verdict: Verdict | None
+    reports: tuple[Path, ...]
+    timings: tuple[StageTiming, ...]
+    tools: tuple[Path, ...] = ()
+
+
+@dataclass
+class Pipeline:
+    """The rooms joined for one command line; each stage's wall time is kept."""
+
+    recipe: Recipe
+    request: Request | None
+    platform: Platform
+    toolchains: Toolchains
+    store: Store
+    reporter: Reporter
+    flags: Namespace
+    timings: list[StageTiming] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, flags: Namespace, store: Path, reporter: Reporter) -> Pipeline:
+        """Read the recipe, toolchains, settings and flags; ``UsageError`` names what is wrong."""
+        data = data_root()
+        wanted = getattr(flags, "recipe", None) or "llama.cpp"
+        recipe = load_recipe(locate_recipe(wanted, root=data / "recipes"))
+        platform = detect_platform()
+        settings = Path.cwd() / SETTINGS_FILE
+        request = None
+        if getattr(flags, "backend", None):
+            request = build_request(
+                vars(flags),
+                env=os.environ,
+                settings_file=settings if settings.is_file() else None,
+                recipe=recipe,
+                platform=platform,
+            )
+        return cls(
+            recipe=recipe,
+            request=request,
+            platform=platform,
+            toolchains=load_toolchains(data / "toolchains"),
+            store=Store(store),
+            reporter=reporter,
+            flags=flags,
+        )
+
+    @property
+    def wish(self) -> Request:
+        """Return the request of a verb that has one."""
+        if self.request is None:
+            raise AssertionError("this verb has no build request")
+        return self.request
+
+    @property
+    def offline(self) -> bool:
+        """Whether only the store may be used."""
+        return self.request.offline if self.request else bool(self.flags.offline)
+
+    @property
+    def result_file(self) -> Path:
+        """Return where the result is kept, known before anything is resolved."""
+        return self.wish.dist / f"{self._name()}.result.json"
+
+    def _name(self) -> str:
+        commit = self.recipe.source.commit[:9]
+        return f"{self.recipe.name}-{commit}-{self.wish.backend}-{self.platform.tag}"
+
+    @cached_property
+    def series(self) -> Series:
+        """Return the recipe's patch series."""
+        return load_series(data_root() / "patches", self.recipe.patches)
+
+    def inventory(self) -> Inventory:
+        """Look at the machine."""
+        tools = self.store.root / SHELF
+        return take_inventory(self.wish, self.toolchains, store_tools=tools, env=os.environ)
+
+    def health(self) -> tuple[str, ...]:
+        """Return what a reader of ``doctor`` should know beyond the tools."""
+        return vulkan_notes(os.environ, self.platform)
+
+    def plan(self) -> Plan:
+        """Return the plan, or raise every conflict with its cures."""
+        patches = planned(self.series, self.recipe.source)
+        return resolve(self.wish, self.inventory(), self.toolchains, patches)
+
+    def fetch_all(self, plan: Plan) -> dict[str, Path]:
+        """Fill the store with all that ``plan`` and its verification need."""
+        self._provide(plan)
+        source = self._source(plan)
+        paths = {"source": source.root, "model": self._model()}
+        driver = self._driver() if plan.backend is Backend.VULKAN else None
+        return {**paths, "driver": driver.root} if driver else paths
+
+    def build(self, *, prove: bool, again: bool) -> Outcome:
+        """Run every stage that is not finished yet, then the proof."""
+        with self._stage("plan"):
+            plan = self.plan()
+        for warning in plan.warnings:
+            self.reporter.warn(warning)
+        artifact = self._artifact(plan)
+        with self._stage("place"):
+            artifact = place(artifact, self.wish.dist)
+        tools = tuple(t.path for t in plan.tools)
+        if not prove:
+            return self._outcome(plan.name, artifact, None, (), tools)
+        outcome = self._prove(artifact, require_hardware=self.flags.require_hardware)
+        return replace(outcome, tools=tools)
+
+    def verify_file(self, path: Path, *, require_hardware: bool) -> Outcome:
+        """Prove one packed file."""
+        return self._prove(read_artifact(path), require_hardware=require_hardware)
+
+    def touched(self, outcome: Outcome) -> Iterator[Path]:
+        """Return every file that the outcome depends on or is made of."""
+        data = data_root()
+        for folder in ("recipes", "toolchains", "patches", "src/llamawright"):
+            root = data / folder
+            yield root
+            yield from (p for p in root.rglob("*") if "__pycache__" not in p.parts)
+        yield Path.cwd() / SETTINGS_FILE
+        yield Path(self.recipe.path)
+        yield from outcome.tools
+        yield from outcome.reports
+        yield self.result_file
+        if self.wish.model is not None:
+            yield self.wish.model
+        if outcome.artifact is not None:
+            yield outcome.artifact.path
+
+    def _artifact(self, plan: Plan) -> Artifact:
+        known = self.store.read_record("artifacts", plan.key, "artifact")
+        if known is not None and self.store.is_stamped("artifacts", plan.key):
+            self.reporter.info(f"{plan.name}: packed before with the same key {plan.key[:12]}")
+            return read_artifact(self.store.shelf("artifacts", plan.key) / str(known["file"]))
+        with self._stage("provide"):
+            self._provide(plan)
+        with self._stage("fetch"):
+            source = self._source(plan)
+        with self._stage("patch"):
+            patched = patch_tree(
+                source, self.series, plan.patches, store=self.store, reporter=self.reporter
+            )
+        host, module = self._compile(plan, patched)
+        with self._stage("package"):
+            return pack(plan, patched, host, module, store=self.store, reporter=self.reporter)
+
+    def _compile(self, plan: Plan, patched: PatchedTree) -> tuple[BuiltTree, BuiltTree | None]:
+        with self._stage("compile host"):
+            host = build_host(plan, patched, store=self.store, reporter=self.reporter)
+        if plan.backend is Backend.CPU:
+            return host, None
+        with self._stage(f"compile {plan.backend} module"):
+            module = build_module(plan, patched, host, store=self.store, reporter=self.reporter)
+        return host, module
+
+    def _provide(self, plan: Plan) -> None:
+        for item in plan.provisions:
+            self._provide_named(item.name)
+        provided_tools(plan, self.store)
+
+    def _provide_named(self, name: str) -> Path:
+        wanted = next(s for s in self.toolchains.sets if s.name == name)
+        return provide_set(
+            wanted,
+            store=self.store,
+            toolchains=self.toolchains,
+            offline=self.offline,
+            reporter=self.reporter,
+        )
+
+    def _source(self, plan: Plan) -> SourceTree:
+        return fetch_source(
+            self.recipe.source,
+            source=plan.source,
+            store=self.store,
+            offline=self.offline,
+            reporter=self.reporter,
+        )
+
+    def _model(self) -> Path:
+        pin = self.recipe.verification.model
+        return fetch_model(pin, store=self.store, offline=self.offline, reporter=self.reporter)
+
+    def _driver(self) -> SoftwareDriver | None:
+        tag = self.platform.tag
+        sets = [s for s in self.toolchains.sets if s.role is Role.DRIVER and tag in s.platforms]
+        if not sets:
+            return None
+        try:
+            root = self._provide_named(sets[0].name)
+        except ToolMissingError as error:
+            self.reporter.warn(f"no software Vulkan driver: {error.what} ({error.why})")
+            return None
+        env = tuple(driver_environment(root).items())
+        return SoftwareDriver(name=sets[0].name, env=env, root=root)
+
+    def _prove(self, artifact: Artifact, *, require_hardware: bool) -> Outcome:
+        with self._stage("verify"):
+            own = getattr(self.flags, "model", None)
+            request = VerifyRequest(
+                artifact=artifact.path,
+                model=own or self._model(),
+                model_sha256="" if own else self.recipe.verification.model.sha256,
+                verification=self.recipe.verification,
+                rules=self.recipe.backends,
+                platform=self.platform,
+                device=getattr(self.flags, "device", None),
+                require_hardware=require_hardware,
+            )
+            verdict = self._verdict(request, artifact.manifest.backend)
+        reports = write_report(verdict, artifact.manifest, artifact.path.parent)
+        return self._outcome(artifact.manifest.name, artifact, verdict, reports, ())
+
+    def _verdict(self, request: VerifyRequest, backend: Backend) -> Verdict:
+        """Try the machine's own drivers first; a software driver only when there are none."""
+        software = backend is Backend.VULKAN and not request.require_hardware
+        if software and not usable_vulkan_drivers(os.environ, self.platform):
+            self.reporter.info("no Vulkan driver on this machine: a software driver is provided")
+            request = replace(request, driver=self._driver())
+            return verify(request, store=self.store, reporter=self.reporter)
+        verdict = verify(request, store=self.store, reporter=self.reporter)
+        if verdict.state is State.UNVERIFIED and software and request.device is None:
+            driver = self._driver()
+            if driver is not None:
+                self.reporter.info("no hardware device answered: trying the software driver")
+                request = replace(request, driver=driver)
+                return verify(request, store=self.store, reporter=self.reporter)
+        return verdict
+
+    def _outcome(
+        self,
+        name: str,
+        artifact: Artifact,
+        verdict: Verdict | None,
+        reports: tuple[Path, ...],
+        tools: tuple[Path, ...],
+    ) -> Outcome:
+        return Outcome(
+            name=name,
+            artifact=artifact,
+            verdict=verdict,
+            reports=reports,
+            timings=tuple(self.timings),
+            tools=tools,
+        )
+
+    @contextmanager
+    def _stage(self, title: str) -> Iterator[None]:
+        start = time.monotonic()
+        with self.reporter.step(title):
+            yield
+        self.timings.append(StageTiming(stage=title, wall_s=time.monotonic() - start))
