@@ -8,7 +8,6 @@ from pathlib import Path
 
 from llamawright.digest import sha256_file
 from llamawright.model.built import BuiltTree
-from llamawright.model.plan import PatchedTree, Plan
 from llamawright.model.recipe import BackendRule
 from llamawright.package.expected import expected_files, extra_programs, is_native
 from llamawright.package.layout import (
@@ -23,6 +22,7 @@ from llamawright.package.layout import (
 from llamawright.package.manifest import Measured
 from llamawright.package.reading import Reading, read_binary
 from llamawright.package.subject import Subject
+from llamawright.package.trees import Trees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,38 +33,27 @@ class Examined:
     measured: Mapping[str, Measured]
 
 
-def examine(
-    plan: Plan,
-    patched: PatchedTree,
-    host: BuiltTree,
-    module: BuiltTree | None,
-    *,
-    tests: bool,
-    private: tuple[str, ...],
-) -> Examined:
+def examine(trees: Trees, *, private: tuple[str, ...]) -> Examined:
     """Read all files of an artifact; ``private`` are folder names no file may hold."""
-    placed = _gather(plan, patched, host, module, tests=tests)
+    plan, module = trees.plan, trees.module
+    placed = _gather(trees)
     readings = {
         f.source: read_binary(f.source, name=f.path, private=private) for f in _bins(placed)
     }
     sonames = {f.path: r.facts.soname for f in placed if (r := readings.get(f.source))}
     files = by_soname(placed, sonames)
-    measured = {
-        f.path: Measured(size=f.source.stat().st_size, sha256=sha256_file(f.source))
-        for f in files
-        if not f.link
-    }
+    measured = {f.path: _measure(f.source) for f in files if not f.link}
     rule = plan.recipe.rule(plan.backend)
     subject = Subject(
         platform=plan.platform,
-        expected=expected_files(plan, host.effective, tests=tests),
+        expected=expected_files(plan, trees.host.effective, tests=trees.tests),
         files=files,
         digests={path: content.sha256 for path, content in measured.items()},
         readings=_under_new_names(files, readings),
         unreadable=tuple(f.path for f in _bins(files) if readings[f.source] is None),
         allowed=plan.recipe.allowed_imports,
         device_allowed=rule.allowed_imports if rule else (),
-        licences_missing=_missing_licences(plan.recipe.licenses, patched.root, files),
+        licences_missing=_missing_licences(plan.recipe.licenses, trees.patched.root, files),
         capabilities=module.capabilities if module else (),
         required_capabilities=_required(rule, module),
         native=is_native(plan),
@@ -72,20 +61,18 @@ def examine(
     return Examined(subject=subject, measured=measured)
 
 
-def _gather(
-    plan: Plan,
-    patched: PatchedTree,
-    host: BuiltTree,
-    module: BuiltTree | None,
-    *,
-    tests: bool,
-) -> tuple[Placed, ...]:
-    own = staged(host, what="host build")
+def _gather(trees: Trees) -> tuple[Placed, ...]:
+    plan, module, texts = trees.plan, trees.module, trees.plan.recipe.licenses
+    own = staged(trees.host, what="host build")
     theirs = staged(module, what=f"{plan.backend.value} build") if module else ()
-    left_out = () if tests else extra_programs(plan)
+    left_out = () if trees.tests else extra_programs(plan)
     kept = [f for f in join(own, theirs) if not (f.folder == BIN and f.name in left_out)]
-    texts = [f for f in kept if f.path.startswith(f"{LICENSES}/")]
-    return (*kept, *licence_files(plan.recipe.licenses, patched.root, texts))
+    there = [f for f in kept if f.path.startswith(f"{LICENSES}/")]
+    return (*kept, *licence_files(texts, trees.patched.root, there))
+
+
+def _measure(path: Path) -> Measured:
+    return Measured(size=path.stat().st_size, sha256=sha256_file(path))
 
 
 def _bins(placed: Iterable[Placed]) -> list[Placed]:

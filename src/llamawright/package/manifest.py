@@ -17,15 +17,12 @@ from llamawright.model.artifact import (
 from llamawright.model.built import BuiltTree, Effective
 from llamawright.model.floors import highest
 from llamawright.model.inventory import Role
-from llamawright.model.plan import PatchedTree, Plan
+from llamawright.model.plan import Plan
 from llamawright.package.closure import system_libraries
 from llamawright.package.expected import is_native, matches
 from llamawright.package.layout import Placed, resolve_link
 from llamawright.package.subject import Subject
-
-_EPOCH = "SOURCE_DATE_EPOCH"
-# 1980-01-01, the oldest date that a zip file can hold.
-_OLDEST = 315_532_800
+from llamawright.package.trees import Trees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,37 +33,21 @@ class Measured:
     sha256: str
 
 
-def timestamp(plan: Plan) -> int:
-    """Return the date of every file in the archive: the plan's, in seconds since 1970."""
-    said = dict(plan.environment).get(_EPOCH, "")
-    value = int(said) if said.isdecimal() else plan.recipe.source.timestamp
-    return max(value, _OLDEST)
-
-
 def manifest_of(
-    plan: Plan,
-    patched: PatchedTree,
-    host: BuiltTree,
-    module: BuiltTree | None,
-    *,
-    name: str,
-    subject: Subject,
-    measured: Mapping[str, Measured],
-    private: Mapping[Path, str],
+    trees: Trees, *, subject: Subject, measured: Mapping[str, Measured], private: Mapping[Path, str]
 ) -> Manifest:
     """Return the manifest of an artifact that passed the audit.
 
-    ``private`` are folders of this machine and what is written in their place: the same
-    inputs give the same bytes wherever the store is.
+    ``private`` are folders of this machine and what is written in their place.
     """
+    plan, patched, source = trees.plan, trees.patched, trees.plan.recipe.source
     facts = tuple(r.facts for r in subject.readings)
-    source = plan.recipe.source
     names = [f.name for f in subject.in_bin() if not f.link]
     return Manifest(
         schema=MANIFEST_SCHEMA,
-        name=name,
+        name=trees.name,
         key=plan.key,
-        abi=host.abi,
+        abi=trees.host.abi,
         upstream=source.upstream,
         commit=source.commit,
         build_number=source.build_number,
@@ -78,15 +59,15 @@ def manifest_of(
         patches=tuple(p for p in plan.patches if p.name in patched.applied),
         retired=patched.retired,
         tools=tool_entries(plan),
-        options=in_effect(host, module, private),
-        capabilities=module.capabilities if module else (),
+        options=in_effect(trees.host, trees.module, private),
+        capabilities=trees.module.capabilities if trees.module else (),
         inputs=plan.parts,
         modules=tuple(n for n in names if _is_module(n, subject)),
         programs=tuple(n for n in subject.expected.programs if n in names),
         files=file_entries(subject.files, measured),
         binaries=facts,
         system_libraries=system_libraries(subject),
-        timestamp=timestamp(plan),
+        timestamp=trees.timestamp,
         native=is_native(plan),
         generator=f"llamawright {__version__}",
         **floors_of(facts),

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from llamawright import __version__, codec
-from llamawright.digest import digest_data, sha256_file
+from llamawright import codec
+from llamawright.digest import sha256_file
 from llamawright.errors import PackageError
 from llamawright.model.artifact import MANIFEST_NAME, Artifact, Manifest
 from llamawright.model.built import BuiltTree, StageTiming
@@ -17,48 +17,18 @@ from llamawright.model.inventory import Role
 from llamawright.model.plan import PatchedTree, Plan
 from llamawright.model.platform import Backend
 from llamawright.model.ports import Reporter
-from llamawright.package.archive import Packed, archive_suffix, write_archive
+from llamawright.package.archive import Packed, write_archive
 from llamawright.package.audit import audit
 from llamawright.package.examine import Examined, examine
 from llamawright.package.findings import Severity, grouped, refuse
-from llamawright.package.manifest import manifest_of, timestamp
+from llamawright.package.manifest import manifest_of
+from llamawright.package.trees import Trees
 from llamawright.paths import remove_tree
 from llamawright.store import Store
 from llamawright.transfer.opened import SIDECAR, open_artifact, read_manifest
 
 SHELF = "artifacts"
-TESTS = "-tests"
-# Part of every key of the shelf: raise it when packing changes what it makes.
-_PACKING = 1
 _OPENED = "opened"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trees:
-    """What goes into an artifact: the host's files, the module's, the patched source."""
-
-    plan: Plan
-    patched: PatchedTree
-    host: BuiltTree
-    module: BuiltTree | None
-    tests: bool = False
-
-    @property
-    def name(self) -> str:
-        """Return the artifact's name."""
-        return f"{self.plan.name}{TESTS}" if self.tests else self.plan.name
-
-    @property
-    def file_name(self) -> str:
-        """Return the archive's file name."""
-        return f"{self.name}{archive_suffix(self.plan.platform)}"
-
-    @property
-    def key(self) -> str:
-        """Return the key of the packed artifact: all that can change its bytes."""
-        inputs = (self.plan.key, self.host.key, self.module.key if self.module else "")
-        said = (self.plan.recipe.digest, self.patched.digest, self.name, timestamp(self.plan))
-        return digest_data([_PACKING, __version__, *inputs, *said])
 
 
 @dataclass(slots=True)
@@ -163,14 +133,7 @@ def _make(folder: Path, trees: Trees, store: Store, reporter: Reporter, clock: _
 
 def _audited(trees: Trees, store: Store, reporter: Reporter) -> Examined:
     private = tuple(dict.fromkeys((str(store.root.absolute()), str(store.root.resolve()))))
-    examined = examine(
-        trees.plan,
-        trees.patched,
-        trees.host,
-        trees.module,
-        tests=trees.tests,
-        private=private,
-    )
+    examined = examine(trees, private=private)
     findings = audit(examined.subject)
     refuse(trees.name, findings)
     for line in grouped(f for f in findings if f.severity is Severity.WARNING):
@@ -184,16 +147,7 @@ def _manifest(trees: Trees, store: Store, examined: Examined) -> Manifest:
     for role in (Role.CMAKE, Role.NINJA):
         if tool := trees.plan.tool(role):
             private[tool.path] = f"<{role.value}>"
-    return manifest_of(
-        trees.plan,
-        trees.patched,
-        trees.host,
-        trees.module,
-        name=trees.name,
-        subject=examined.subject,
-        measured=examined.measured,
-        private=private,
-    )
+    return manifest_of(trees, subject=examined.subject, measured=examined.measured, private=private)
 
 
 def _write(
@@ -211,7 +165,7 @@ def _write(
             trees.name,
             members,
             platform=trees.plan.platform,
-            date=timestamp(trees.plan),
+            date=trees.timestamp,
             progress=lambda done: meter.update(float(done)),
         )
 
