@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from llamawright.digest import sha256_bytes, sha256_file
@@ -19,7 +18,7 @@ from llamawright.store import Store, disk_guard
 from llamawright.store.files import touch_used
 from llamawright.transfer import refusals
 from llamawright.transfer.part import Part
-from llamawright.transfer.request import DownloadRequest, Failure, Fault, HttpSettings
+from llamawright.transfer.request import DownloadRequest, Failure, Fault, HttpSettings, parts_of
 from llamawright.transfer.retry import Clock, Exhausted, try_in_turn
 
 if TYPE_CHECKING:
@@ -134,15 +133,17 @@ class _Job:
     http: HttpSettings
     meter: Meter | None = None
     session: requests.Session | None = None
+    best: int = 0
 
     def attempt(self, url: str) -> str | Failure:
         """Go on with the part file at one address; the sha256 when it is whole and right."""
         if self.part.size > self.request.size:
             self.part.drop()
         start = self.part.size
+        self.best = max(self.best, start)
         whole = self.request.exact_size and start == self.request.size
         if not whole:
-            failure = self._copy(url) if urlsplit(url).scheme == "file" else self._ask(url)
+            failure = self._copy(url) if parts_of(url).scheme == "file" else self._ask(url)
             if failure:
                 return failure
         # Bytes kept from an earlier run may be from elsewhere or torn: then once more, afresh.
@@ -164,7 +165,7 @@ class _Job:
 
     def _copy(self, url: str) -> Failure | None:
         """Copy from a ``file:`` address."""
-        source = Path(url2pathname(urlsplit(url).path))
+        source = Path(url2pathname(parts_of(url).path))
         if not source.is_file():
             return Failure(fault=Fault.ABSENT, url=url, why="no such file")
         size = source.stat().st_size
@@ -220,28 +221,33 @@ class _Job:
         from llamawright.transfer import http  # noqa: PLC0415 - see http's docstring
 
         validator = refusals.validator(response.headers)
-        sink = self.part.resume() if resumed else self.part.begin(url, validator)
-        start = sink.tell()
-        done = start
-        with sink:
-            try:
-                # Raw bytes: an archive labelled as compressed must not be unpacked on the way.
-                for chunk in response.raw.stream(_CHUNK, decode_content=False):
-                    done += len(chunk)
-                    if done > self.request.size:
-                        break
-                    sink.write(chunk)
-                    self._show(done)
-            except http.BROKEN as error:
-                sink.flush()
-                return http.failure_of(url, error, advanced=done - start >= _PROGRESS)
+        with self.part.resume() if resumed else self.part.begin(url, validator) as sink:
+            done = sink.tell()
+            # Raw bytes: an archive labelled as compressed must not be unpacked on the way.
+            chunks = response.raw.stream(_CHUNK, decode_content=False)
+            while done <= self.request.size:
+                # Only reading is the network's: what writing raises is about the disk.
+                try:
+                    chunk = next(chunks, b"")
+                except http.BROKEN as error:
+                    return http.failure_of(url, error, advanced=self._advanced(done))
+                if not chunk:
+                    break
+                sink.write(chunk)
+                done += len(chunk)
+                self._show(done)
         if done > self.request.size:
             self.part.drop()
             return refusals.too_large(url, self.request.size)
         if self.request.exact_size and done < self.request.size:
-            advanced = done - start >= _PROGRESS
+            advanced = self._advanced(done)
             return refusals.cut_short(url, done, self.request.size, advanced=advanced)
         return None
+
+    def _advanced(self, done: int) -> bool:
+        """Whether more came than ever before: a server that starts over makes no progress."""
+        best, self.best = self.best, max(self.best, done)
+        return done >= best + _PROGRESS
 
     def _show(self, done: int) -> None:
         if self.meter:

@@ -11,13 +11,12 @@ import warnings
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
 import requests
 import urllib3
 
 from llamawright import __version__
-from llamawright.transfer.request import Failure, Fault, HttpSettings
+from llamawright.transfer.request import Failure, Fault, HttpSettings, parts_of
 
 # What the library raises when a connection breaks, is refused or makes no sense.
 BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
@@ -143,7 +142,7 @@ def _until(wait_s: float | None) -> str:
 
 
 def _verify(url: str, settings: HttpSettings) -> bool | str:
-    parts = urlsplit(url)
+    parts = parts_of(url)
     if {parts.hostname, parts.netloc.rpartition("@")[2]} & set(settings.trusted_hosts):
         return False
     bundles = (settings.cert, *(os.environ.get(n, "") for n in ("REQUESTS_CA_BUNDLE",

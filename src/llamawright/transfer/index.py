@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlunsplit
 from urllib.request import url2pathname
 
 from llamawright.errors import DownloadError
@@ -17,7 +17,7 @@ from llamawright.store import Store
 from llamawright.transfer import refusals
 from llamawright.transfer.download import download, find_blob
 from llamawright.transfer.pipconfig import IndexSettings, user_settings
-from llamawright.transfer.request import DownloadRequest, Failure, Fault, worst
+from llamawright.transfer.request import DownloadRequest, Failure, Fault, parts_of, worst
 from llamawright.transfer.retry import Clock, Exhausted, try_in_turn
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _is_silent(failure: Failure) -> bool:
 
 
 def _local_path(url: str) -> Path | None:
-    parts = urlsplit(url)
+    parts = parts_of(url)
     if parts.scheme == "file":
         return Path(url2pathname(parts.path))
     # A path, or a Windows drive that looks like a scheme of one letter.
@@ -229,12 +229,12 @@ class _Search:
         for package in page.packages:
             published = package.digests.get("sha256", self.origin.sha256)
             if package.filename == self.origin.filename and published == self.origin.sha256:
-                yield _with_login(urlunsplit((*urlsplit(package.url)[:4], "")), index)
+                yield _with_login(urlunsplit((*parts_of(package.url)[:4], "")), index)
 
 
 def _with_login(url: str, index: str) -> str:
     """Give the file's address the index's user name and password when both share a host."""
-    file, page = urlsplit(url), urlsplit(index)
+    file, page = parts_of(url), parts_of(index)
     login, at, host = page.netloc.rpartition("@")
     if not at or file.netloc != host or file.scheme != page.scheme:
         return url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +73,19 @@ class Failure:
         return f"{redact(self.url)}: {self.why}"
 
 
+def parts_of(url: str) -> SplitResult:
+    """Return the parts of an address; all empty when it cannot be read."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
+
+
 def redact(url: str) -> str:
     """Return the address without user name, password and query: those may be secrets."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "(an address that cannot be read)"
+    parts = parts_of(url)
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    return urlunsplit((parts.scheme, host, parts.path, "", "")) or "(no readable address)"
 
 
 def worst(failures: tuple[Failure, ...]) -> Fault:

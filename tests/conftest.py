@@ -1,0 +1,1 @@
+"""Shared by all tests. Its folder is importable, so kits such as ``transfer_kit`` are too."""
