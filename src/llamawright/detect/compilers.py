@@ -40,7 +40,7 @@ def candidates(wanted: str, around: Surroundings) -> tuple[Candidate | Rejected,
     """Return C++ compilers, preferred first: named, ``CXX``/``CC``, plain, newest versioned."""
     if wanted not in NAMED:
         return (_candidate(Path(wanted), "--compiler"),)
-    named = _from_environment(around)
+    named = tuple(_from_environment(around))
     first = [c for c in named if isinstance(c, Candidate)]
     found = sorted(on_folders(around, r"(?:g|clang)\+\+(?:-\d+)?"), key=_preference)
     plain = found or list(on_folders(around, r"c\+\+"))
@@ -168,16 +168,16 @@ def _compile(candidate: Candidate, around: Surroundings, folder: Path) -> dict[s
             return Problem(made.fault, f"it cannot build a {standard[5:]} program: {made.reason}")
         ran = succeed((str(program),), around, seconds=around.short_s, cwd=folder)
         if isinstance(ran, Problem):
-            return _unrunnable(ran, program, folder)
+            return _unrunnable(ran, folder)
         printed |= dict(line.partition("=")[::2] for line in ran.stdout.splitlines())
     return printed
 
 
-def _unrunnable(problem: Problem, program: Path, folder: Path) -> Problem:
-    if program.exists() and "Permission denied" in problem.reason:
+def _unrunnable(problem: Problem, folder: Path) -> Problem:
+    if problem.fault is Fault.NOT_EXECUTABLE:
+        # Linkers set the bit; a volume mounted noexec takes its meaning away.
         return Problem(
-            Fault.FAILED,
-            f"programs cannot be run in {folder.parent}: the volume is mounted noexec",
+            problem.fault, f"programs cannot be run in {folder.parent} (mounted noexec?)"
         )
     return Problem(problem.fault, f"what it builds does not run: {problem.reason}")
 
@@ -250,7 +250,7 @@ def _first_line(argv: tuple[str, ...], around: Surroundings) -> str:
 
 
 def _cure(problem: Problem, around: Surroundings) -> str:
-    if "noexec" in problem.reason:
+    if problem.fault is Fault.NOT_EXECUTABLE and "noexec" in problem.reason:
         return "set TMPDIR to a folder whose programs may be run"
     if problem.fault is Fault.UNSUPPORTED:
         return "name the compiler itself with --compiler"

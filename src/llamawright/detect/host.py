@@ -136,7 +136,7 @@ def _control_groups(root: Path) -> Iterator[Path]:
         return
     base = root / "sys/fs/cgroup"
     for line in lines:
-        _, controllers, place = line.split(":", 2)
+        _, controllers, place = (*line.split(":", 2), "", "")[:3]
         mounts = [base / c for c in controllers.split(",") if c in ("cpu", "memory")]
         for mount in mounts if controllers else [base]:
             group = mount / place.lstrip("/")
@@ -144,12 +144,12 @@ def _control_groups(root: Path) -> Iterator[Path]:
 
 
 def _quota(group: Path) -> float:
+    """Return the cores a group may use; infinity for no limit and for nonsense."""
+    quota, period = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
     with contextlib.suppress(OSError, ValueError):
-        quota, _, period = (group / "cpu.max").read_text(encoding="utf-8").strip().partition(" ")
-        return math.inf if quota == "max" else int(quota) / int(period)
-    quota_us = _number(group / "cpu.cfs_quota_us")
-    period_us = _number(group / "cpu.cfs_period_us")
-    return quota_us / period_us if quota_us and period_us else math.inf
+        words = (group / "cpu.max").read_text(encoding="utf-8").split()
+        quota, period = (int(w) for w in words)
+    return quota / period if quota and period and min(quota, period) > 0 else math.inf
 
 
 def _number(path: Path) -> int | None:
