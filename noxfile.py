@@ -28,6 +28,7 @@ nox.virtualenv.OPTIONAL_VENVS = {}  # no session has an environment of nox's: sp
 
 LAST_LINE = "NOX_LLAMAWRIGHT_LAST_LINE"
 PATIENCE_S = 10.0
+TYPED = ("src", "tests", "docs", "bench", ".ci/check_verdict.py", "noxfile.py", "bootstrap.py")
 
 
 @nox.session(name="build-vulkan", venv_backend="none")
@@ -97,8 +98,8 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
-    """Check the types with mypy: the package, the tests and this file, strictly."""
-    python(session, "-m", "mypy", *session.posargs)
+    """Check the types with mypy, strictly: the package, the tests and all scripts."""
+    python(session, "-m", "mypy", *(session.posargs or TYPED))
 
 
 @nox.session(venv_backend="none")

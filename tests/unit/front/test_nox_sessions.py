@@ -128,7 +128,8 @@ def test_a_session_is_one_call_of_the_command_line(
     [
         ("tests -- -k x", "-m pytest -n 2 -k x"),
         ("tests-slow", "-m pytest -m slow"),
-        ("types", "-m mypy"),
+        ("types", f"-m mypy {' '.join(noxfile.TYPED)}"),
+        ("types -- src", "-m mypy src"),
         ("docs -- --check", "docs/generate.py --check"),
         ("bench -- --json f", "bench/bench.py --json f"),
         ("lint", "-m ruff format --check"),
