@@ -14,8 +14,13 @@ T = TypeVar("T")
 
 def decode(kind: type[T], data: object, *, what: str) -> T:
     """Return ``data`` as ``kind``; ``what`` names the source in the ``ValueError``."""
+    return decode_text(kind, json.dumps(data, ensure_ascii=False), what=what)
+
+
+def decode_text(kind: type[T], text: str, *, what: str) -> T:
+    """Return JSON ``text`` as ``kind``: no unknown field, no missing one, no conversion."""
     try:
-        return TypeAdapter(kind).validate_python(data)
+        return TypeAdapter(kind).validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(p) for p in first["loc"])

@@ -13,12 +13,7 @@ from pathlib import Path
 
 from llamawright.build import build_host, build_module
 from llamawright.config import build_request, load_recipe, load_toolchains, locate_recipe
-from llamawright.detect import (
-    detect_platform,
-    take_inventory,
-    usable_vulkan_drivers,
-    vulkan_notes,
-)
+from llamawright.detect import detect_platform, take_inventory, vulkan_notes
 from llamawright.errors import ToolMissingError
 from llamawright.fetch import fetch_model, fetch_source
 from llamawright.model.artifact import Artifact
@@ -30,7 +25,7 @@ from llamawright.model.ports import Reporter
 from llamawright.model.recipe import Recipe
 from llamawright.model.request import Request, SoftwareDriver, VerifyRequest
 from llamawright.model.toolchain import Toolchains
-from llamawright.model.verdict import State, Verdict
+from llamawright.model.verdict import Verdict
 from llamawright.package import pack, place, read_artifact
 from llamawright.patching import Series, load_series, patch_tree, planned
 from llamawright.paths import data_root
@@ -263,20 +258,14 @@ class Pipeline:
         return self._outcome(artifact.manifest.name, artifact, verdict, reports, ())
 
     def _verdict(self, request: VerifyRequest, backend: Backend) -> Verdict:
-        """Try the machine's own drivers first; a software driver only when there are none."""
+        """Try the machine's own devices first; a software driver only when there are none."""
         software = backend is Backend.VULKAN and not request.require_hardware
-        if software and not usable_vulkan_drivers(os.environ, self.platform):
-            self.reporter.info("no Vulkan driver on this machine: a software driver is provided")
-            request = replace(request, driver=self._driver())
-            return verify(request, store=self.store, reporter=self.reporter)
-        verdict = verify(request, store=self.store, reporter=self.reporter)
-        if verdict.state is State.UNVERIFIED and software and request.device is None:
-            driver = self._driver()
-            if driver is not None:
-                self.reporter.info("no hardware device answered: trying the software driver")
-                request = replace(request, driver=driver)
-                return verify(request, store=self.store, reporter=self.reporter)
-        return verdict
+        return verify(
+            request,
+            store=self.store,
+            reporter=self.reporter,
+            provide_driver=self._driver if software else None,
+        )
 
     def _outcome(
         self,

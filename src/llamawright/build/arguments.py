@@ -1,0 +1,92 @@
+"""CMake's command line from a plan: pure, so that it can be read in a test on any system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llamawright.model.plan import Plan
+from llamawright.model.platform import Platform, System
+from llamawright.model.recipe import Option
+
+TUNING = "toolchains/cmake/host.cmake"
+
+
+def configure_arguments(
+    cmake: Path,
+    source: Path,
+    build: Path,
+    options: tuple[Option, ...],
+    *,
+    tuning: Path,
+    platform: Platform,
+) -> tuple[str, ...]:
+    """Return the whole argument list of one configure run, every entry typed."""
+    return (
+        str(cmake),
+        "-S",
+        str(source),
+        "-B",
+        str(build),
+        "-G",
+        "Ninja",
+        *(o.argument for o in (*options, *build_entries(source, build, tuning, platform))),
+    )
+
+
+def build_entries(
+    source: Path, build: Path, tuning: Path, platform: Platform
+) -> tuple[Option, ...]:
+    """Return the entries that depend on where the trees stand.
+
+    The run path is written at link time, as it is to stay: with a build-time path CMake
+    would add the folder of the Vulkan loader that was linked with.
+    """
+    origin = "@loader_path" if platform.system is System.MACOS else "$ORIGIN"
+    entries = [
+        Option(
+            name="CMAKE_PROJECT_TOP_LEVEL_INCLUDES",
+            value=tuning.as_posix(),
+            type="FILEPATH",
+            reason="how the parts that compute nothing are compiled",
+        ),
+        Option(
+            name="CMAKE_BUILD_WITH_INSTALL_RPATH",
+            value="ON",
+            reason="no path of this machine in a binary",
+        ),
+        Option(
+            name="CMAKE_INSTALL_RPATH",
+            value=origin,
+            type="STRING",
+            reason="libraries and modules stand beside the programs",
+        ),
+    ]
+    if platform.system is not System.WINDOWS:
+        flags = prefix_map(source, build)
+        reason = "the same bytes from any folder"
+        entries += [
+            Option(name=f"CMAKE_{language}_FLAGS", value=flags, type="STRING", reason=reason)
+            for language in ("C", "CXX")
+        ]
+    return tuple(entries)
+
+
+def prefix_map(source: Path, build: Path) -> str:
+    """Return the flags that write both folders as ``.`` into debug data and ``__FILE__``."""
+    return f"-ffile-prefix-map={source.as_posix()}=. -ffile-prefix-map={build.as_posix()}=."
+
+
+def environment(plan: Plan, programs: tuple[Path, ...], ceiling: Path) -> dict[str, str]:
+    """Return what both runs add to the clean environment.
+
+    The folders of the chosen programs lead PATH: the nested shader generator looks for
+    ninja there. git looks for no repository at or above ``ceiling``.
+    """
+    folders = [str(p.parent) for p in programs]
+    system = ("/usr/bin", "/bin") if plan.platform.system is not System.WINDOWS else ()
+    path = ":".join(dict.fromkeys([*folders, *system]))
+    extra = dict(plan.environment)
+    extra["GIT_CEILING_DIRECTORIES"] = str(ceiling)
+    if plan.platform.system is not System.WINDOWS:
+        extra["PATH"] = path
+    return extra
