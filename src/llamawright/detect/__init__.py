@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llamawright.detect.host import detect_platform
-from llamawright.detect.loader import vulkan_notes
+from llamawright.detect.loader import usable_vulkan_drivers, vulkan_notes
 from llamawright.detect.survey import take_inventory
 
-__all__ = ["detect_platform", "take_inventory", "vulkan_notes"]
+__all__ = ["detect_platform", "take_inventory", "usable_vulkan_drivers", "vulkan_notes"]

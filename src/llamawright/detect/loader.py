@@ -40,6 +40,18 @@ def vulkan_notes(
     return tuple(notes)
 
 
+def usable_vulkan_drivers(
+    env: Mapping[str, str], platform: Platform, *, root: Path = Path("/")
+) -> tuple[Path, ...]:
+    """Return the driver manifests whose library exists; software drivers count too.
+
+    Empty on other systems than Linux, where nothing is known without asking the loader.
+    """
+    if platform.system is not System.LINUX:
+        return ()
+    return tuple(p for p in manifests(env, root=root) if not _fault(p, env, platform, root))
+
+
 def manifests(env: Mapping[str, str], *, root: Path = Path("/")) -> tuple[Path, ...]:
     """Return the driver manifests the loader would read, in its order."""
     named = next((env[n] for n in NAMED if env.get(n)), None)

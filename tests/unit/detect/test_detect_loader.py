@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llamawright.detect.loader import manifests, vulkan_notes
+from llamawright.detect.loader import manifests, usable_vulkan_drivers, vulkan_notes
 from llamawright.model.platform import Platform, System
 from machine_kit import Machine, stand_up
 
@@ -32,6 +32,14 @@ def test_a_loader_with_an_empty_folder_of_drivers(tmp_path: Path) -> None:
 def test_drivers_are_named_whether_by_path_or_by_library(tmp_path: Path) -> None:
     told = notes(stand_up("drivers", "mesa", tmp_path))
     assert told == "Vulkan drivers (ICD): nvidia_icd.json, lvp_icd.x86_64.json"
+
+
+def test_only_drivers_with_a_library_are_usable(tmp_path: Path) -> None:
+    for name, expected in (("mesa", ["nvidia_icd.json", "lvp_icd.x86_64.json"]), ("damaged", [])):
+        machine = stand_up("drivers", name, tmp_path / name)
+        usable = usable_vulkan_drivers(machine.env, LINUX, root=machine.root)
+        assert [p.name for p in usable] == expected
+    assert usable_vulkan_drivers({}, Platform(System.WINDOWS, "x86_64")) == ()
 
 
 @pytest.mark.parametrize(
