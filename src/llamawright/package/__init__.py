@@ -2,5 +2,6 @@
 
 from llamawright.package.pack import pack
 from llamawright.package.placing import place, read_artifact
+from llamawright.package.schema import manifest_schema
 
-__all__ = ["pack", "place", "read_artifact"]
+__all__ = ["manifest_schema", "pack", "place", "read_artifact"]

@@ -92,10 +92,10 @@ def _under_new_names(
 def _missing_licences(
     texts: Iterable[str], source: Path, files: Sequence[Placed]
 ) -> tuple[str, ...]:
-    """Return the texts of which neither the content nor the name is there."""
-    names = {f.name for f in files if f.path.startswith(f"{LICENSES}/")}
+    """Return the texts that neither the source has nor a built tree staged, flat or not."""
+    staged_texts = {f.path.removeprefix(f"{LICENSES}/") for f in files if f.folder != BIN}
     gone = [t for t in texts if not (source / t).is_file()]
-    return tuple(t for t in gone if t.rpartition("/")[2] not in names)
+    return tuple(t for t in gone if not {t, t.replace("/", "-")} & staged_texts)
 
 
 def _required(rule: BackendRule | None, module: BuiltTree | None) -> tuple[str, ...]:

@@ -67,14 +67,15 @@ def join(host: Sequence[Placed], module: Sequence[Placed]) -> tuple[Placed, ...]
     """
     merged = {placed.path: placed for placed in host}
     for placed in module:
-        known = merged.setdefault(placed.path, placed)
-        if not _same(known, placed):
+        known = merged.get(placed.path)
+        if known and not _same(known, placed):
             raise PackageError(
                 f"host and module disagree about {placed.path}",
                 why="both builds made this file, with different content",
                 hint="build both again from one tree: `llamawright gc`, then the same command",
                 kind="host-module-mismatch",
             )
+        merged[placed.path] = known or placed
     return tuple(merged[path] for path in sorted(merged))
 
 

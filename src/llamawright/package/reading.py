@@ -69,7 +69,8 @@ def read_binary(path: Path, *, name: str, private: tuple[str, ...] = ()) -> Read
 def _elf(elf: lief.ELF.Binary, name: str, path: Path, private: tuple[str, ...]) -> Reading | None:
     import lief  # noqa: PLC0415 - see read_binary
 
-    if _cut(path, _elf_ends(elf)):
+    whole = len(elf.segments) == elf.header.numberof_segments > 0
+    if not whole or _cut(path, _elf_ends(elf)):
         return None
     needs = [
         version.name
