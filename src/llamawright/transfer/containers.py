@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import stat
 import tarfile
@@ -14,14 +15,17 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Protocol, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from llamawright.errors import DownloadError
 from llamawright.transfer.members import Kind, Member, UnpackLimits, unsafe
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer as Buffer
+
 # What the readers of the standard library and zstandard raise on broken data.
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError,
-          gzip.BadGzipFile, NotImplementedError, ValueError)  # fmt: skip
+          gzip.BadGzipFile, NotImplementedError, UnicodeDecodeError)  # fmt: skip
 Wanted: TypeAlias = "Callable[[str], bool]"
 _CHUNK = 1 << 20
 # tarfile copies what is left of its buffer at every header: a large one is slow.
@@ -69,11 +73,16 @@ def open_container(
                 with zipfile.ZipFile(stream) as zipped:
                     yield _Zip(zipped, what)
             else:
-                if start.startswith(_AR_MAGIC):
-                    _seek_deb_data(stream, what)
+                deb = start.startswith(_AR_MAGIC)
+                packed = _deb_data(stream, what) if deb else stream
                 with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(scratch)) as spool:
-                    yield _Tar(_Capped(_expander(stream), limits, what), spool, wanted, what)
+                    yield _Tar(_Capped(_expander(packed), limits, what), spool, wanted, what)
     except BROKEN as error:
+        raise broken(path, what, str(error)) from error
+    except OSError as error:
+        # bz2 tells broken data by an OSError without a number; the others are the system's.
+        if error.errno is not None:
+            raise
         raise broken(path, what, str(error)) from error
 
 
@@ -207,6 +216,9 @@ class _Zip:
             kind = _zip_kind(info)
             if kind is Kind.LINK and info.file_size > _LONGEST_LINK:
                 raise unsafe(self.what, f"the link {info.filename[:80]!r} is too long")
+            # Reads the header beside the content: the two must name the same file.
+            with self.zipped.open(info):
+                pass
             yield Member(
                 number=number,
                 # orig_filename: the other one is cut at a NUL and has no backslashes left.
@@ -231,26 +243,55 @@ def _zip_kind(info: zipfile.ZipInfo) -> Kind:
     return Kind.FILE if stat.S_IFMT(mode) in {0, stat.S_IFREG} else Kind.OTHER
 
 
-def _seek_deb_data(stream: IO[bytes], what: str) -> None:
-    """Move a Debian package's stream to the start of its ``data.tar``.
+class _Zstd:
+    """A zstandard stream whose errors are of a kind that is known without importing it."""
+
+    def __init__(self, source: Readable, errors: type[Exception]) -> None:
+        self.source, self.errors = source, errors
+
+    def read(self, size: int = -1, /) -> bytes:
+        try:
+            return self.source.read(size)
+        except self.errors as error:
+            raise EOFError(str(error)) from error
+
+
+class _Slice(io.RawIOBase):
+    """The next ``size`` bytes of a stream, as a stream of its own."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        self.stream, self.left = stream, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        chunk = self.stream.read(min(len(view), self.left))
+        self.left -= len(chunk)
+        view[: len(chunk)] = chunk
+        return len(chunk)
+
+
+def _deb_data(stream: IO[bytes], what: str) -> io.BufferedReader:
+    """Return the ``data.tar`` of a Debian package, without the padding behind it.
 
     The package is an ``ar`` file: 60-byte headers with the name in bytes 0-15 and the size
-    in bytes 48-57 as decimal text, content padded to even length. ``data.tar`` comes last.
+    in bytes 48-57 as decimal text, content padded to even length.
     """
     stream.seek(len(_AR_MAGIC))
     while header := stream.read(_AR_HEADER):
-        if len(header) < _AR_HEADER or header[58:60] != b"`\n":
+        digits = header[48:58].strip()
+        if header[58:60] != b"`\n" or not digits.isdigit():
             raise EOFError("a member header of the package is damaged")
-        name, size = header[:16].decode("ascii", "replace").strip(" /"), int(header[48:58])
-        if name.startswith("data.tar"):
-            return
-        stream.seek(size + size % 2, 1)
+        if header.startswith(b"data.tar"):
+            return io.BufferedReader(_Slice(stream, int(digits)))
+        stream.seek(int(digits) + int(digits) % 2, 1)
     raise unsafe(what, "it is no Debian package: data.tar is missing")
 
 
-def _expander(stream: IO[bytes]) -> Readable:
-    start = stream.read(_TAR_BLOCK)
-    stream.seek(-len(start), 1)
+def _expander(stream: io.BufferedReader) -> Readable:
+    start = stream.peek(_TAR_BLOCK)[:_TAR_BLOCK]
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=stream)
     if start.startswith(b"\xfd7zXZ\x00"):
@@ -260,10 +301,11 @@ def _expander(stream: IO[bytes]) -> Readable:
     if start.startswith(b"\x28\xb5\x2f\xfd"):
         import zstandard  # noqa: PLC0415 - only this format needs it
 
-        return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+        reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+        return _Zstd(reader, zstandard.ZstdError)
     if start[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
         return stream
-    raise ValueError("it is of no known archive format")
+    raise tarfile.ReadError("it is of no known archive format")
 
 
 def copy_bounded(source: Readable, sink: IO[bytes], size: int) -> None:

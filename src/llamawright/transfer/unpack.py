@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from llamawright.errors import DownloadError
+from llamawright.paths import remove_tree
 from llamawright.store import DISK_ERRORS, disk_guard
 from llamawright.transfer.containers import Container, copy_bounded, open_container
 from llamawright.transfer.members import (
@@ -53,7 +55,8 @@ def unpack_archive(
             below = select(checked, strip=strip, only=only, what=shown)
             chosen = [m for m in below if wanted.includes(m.name)]
             _free_places(dest, chosen, shown)
-            _write(container, dest, chosen)
+            with _undone_unless_whole(dest):
+                _write(container, dest, chosen)
     return tuple(sorted(m.name for m in chosen if m.kind is not Kind.FOLDER))
 
 
@@ -120,6 +123,18 @@ def _free_places(dest: Path, wanted: Sequence[Member], what: str) -> None:
 def _parents(name: str) -> Iterator[str]:
     parts = name.split("/")
     yield from ("/".join(parts[:i]) for i in range(1, len(parts)))
+
+
+@contextmanager
+def _undone_unless_whole(dest: Path) -> Iterator[None]:
+    """Remove a folder that was not there before when its content comes to no good end."""
+    fresh = not dest.exists()
+    try:
+        yield
+    except BaseException:
+        if fresh:
+            remove_tree(dest)
+        raise
 
 
 def _write(container: Container, dest: Path, wanted: Sequence[Member]) -> None:
