@@ -157,21 +157,15 @@ def _plan(
     answers: _Answers,
     patches: tuple[PlannedPatch, ...],
 ) -> Plan:
-    pin, side = source_pin(request), answers.side
-    compiler, _cmake, ninja = answers.makers
+    pin, side, compiler = source_pin(request), answers.side, answers.compiler.tools[0]
     cache = next(iter(answers.cache.tools), None)
-    options = host_options(request, pin, compiler, ninja, cache)
+    options = host_options(request, pin, compiler, answers.ninja.tools[0], cache)
     extra = merged(rule.options, side.options(request.platform) if side else ())
-    environment = _environment(pin)
+    environment = (("SOURCE_DATE_EPOCH", str(pin.timestamp)),)
     host = keys.host_parts(
-        request,
-        pin,
-        tools=answers.makers,
-        patches=patches,
-        options=options,
-        environment=environment,
-        cpu=inventory.cpu,
-    )
+        request, pin, tools=answers.makers, patches=patches, options=options,
+        environment=environment, cpu=inventory.cpu,
+    )  # fmt: skip
     every = (*host, *keys.module_parts(rule, extra, side))
     return Plan(
         name=_name(request, pin),
@@ -198,10 +192,6 @@ def _plan(
 def _name(request: Request, pin: SourcePin) -> str:
     commit = pin.commit[:COMMIT_DIGITS]
     return f"{request.recipe.name}-{commit}-{request.backend}-{request.platform.tag}"
-
-
-def _environment(pin: SourcePin) -> tuple[tuple[str, str], ...]:
-    return (("SOURCE_DATE_EPOCH", str(pin.timestamp)),)
 
 
 def _compiler_environment(compiler: Found) -> tuple[tuple[str, str], ...]:
