@@ -72,8 +72,12 @@ def build_entries(
 
 
 def prefix_map(source: Path, build: Path) -> str:
-    """Return the flags that write both folders as ``.`` into debug data and ``__FILE__``."""
-    return f"-ffile-prefix-map={source.as_posix()}=. -ffile-prefix-map={build.as_posix()}=."
+    """Return the flags that write both folders as ``.`` into debug data and ``__FILE__``.
+
+    CMake hands its flags to the compiler's command line as they are: quoted for spaces.
+    """
+    folders = (source.as_posix(), build.as_posix())
+    return " ".join(f'"-ffile-prefix-map={f}=."' for f in folders)
 
 
 def environment(plan: Plan, programs: tuple[Path, ...], ceiling: Path) -> dict[str, str]:

@@ -25,6 +25,7 @@ from llamawright.errors import (
 from llamawright.paths import store_root
 from llamawright.stamp import RunStamp, run_stamp
 
+NOTE_VARIABLE = "NOX_LLAMAWRIGHT_LAST_LINE"
 DISK_ERRNOS = (28, 30, 122)  # ENOSPC, EROFS, EDQUOT
 
 
@@ -97,8 +98,20 @@ def _fail(error: LlamawrightError, flags: Namespace, console: Console) -> int:
     console.failure(error)
     if flags.json:
         sys.stdout.write(json.dumps({"error": error.as_record()}, indent=2) + "\n")
-    console.lines(last_line(error.code, error.kind))
+    say_last(console, error.code, error.kind)
     return int(error.code)
+
+
+def say_last(console: Console, code: ExitCode, kind: str) -> None:
+    """Print the last line of a failing run, and leave it to a caller that ends with its own.
+
+    nox ends with 1 for any failure: the noxfile names a file for the line and repeats it.
+    """
+    text = last_line(code, kind)
+    console.lines(text)
+    note = os.environ.get(NOTE_VARIABLE)
+    if note:
+        Path(note).write_text(f"{text}\n", encoding="utf-8")
 
 
 def last_line(code: ExitCode, kind: str) -> str:
@@ -128,5 +141,4 @@ def _bug(error: BaseException, flags: Namespace, console: Console) -> int:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    os.environ.setdefault("LLAMAWRIGHT_STOPPED_BY", "SIGTERM")
     raise KeyboardInterrupt

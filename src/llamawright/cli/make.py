@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
-from llamawright.cli import last_line
+from llamawright.cli import say_last
 from llamawright.cli.look import show_plan
 from llamawright.cli.render import artifact_lines, verdict_lines
 from llamawright.console import Console, duration
@@ -97,7 +97,7 @@ def _finish(
     console.lines(*(f"warning   {w}" for w in console.warnings))
     console.lines(f"time      {duration(console.elapsed())}")
     if code is not ExitCode.OK:
-        console.lines(last_line(code, kind))
+        say_last(console, code, kind)
     return int(code)
 
 
