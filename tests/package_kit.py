@@ -234,11 +234,7 @@ def tree(root: Path, content: Content, *, key: str, **changes: object) -> BuiltT
             path.chmod(0o755 if name.startswith("bin/") else 0o644)
     base = BuiltTree(
         root=root, key=key * 64, abi="a" * 64, files=tuple(sorted(content)),
-        effective=(
-            Effective(name="GGML_AVAILABLE_BACKENDS", value=VARIANTS),
-            Effective(name="GGML_VULKAN", value="OFF"),
-        ),
-        capabilities=(), cache=CacheStats(name="", hits=0, misses=0), timings=(),
+        effective=(), capabilities=(), cache=CacheStats(name="", hits=0, misses=0), timings=(),
     )  # fmt: skip
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -264,7 +260,14 @@ class Bench:
 
     def trees(self) -> tuple[PatchedTree, BuiltTree, BuiltTree | None]:
         """Write source, host and module."""
-        host = tree(self.root / "host", self.host, key="h")
+        macos = self.plan.platform.system is System.MACOS
+        built = (
+            Effective(
+                name="GGML_AVAILABLE_BACKENDS", value="ggml-cpu-apple_m1" if macos else VARIANTS
+            ),
+            Effective(name="GGML_VULKAN", value="OFF"),
+        )
+        host = tree(self.root / "host", self.host, key="h", effective=built)
         module = None
         if self.module is not None:
             module = tree(

@@ -1,6 +1,6 @@
 """The package room: built trees to an audited, reproducible archive with a manifest."""
 
-from llamawright.package.pack import pack
+from llamawright.package.packing import pack
 from llamawright.package.placing import place, read_artifact
 from llamawright.package.schema import manifest_schema
 
