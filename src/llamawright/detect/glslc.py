@@ -27,7 +27,7 @@ ARGUMENTS = ("-fshader-stage=compute", "--target-env=vulkan1.3")
 SPIRV_MAGIC = b"\x03\x02\x23\x07"
 VERSION = re.compile(r"shaderc\s+v?(\d+(?:\.\d+)*\S*)")
 UNSUPPORTED = re.compile(r"extension not supported: (\w+)")
-GENERATED = re.compile(r"(\d+) errors? generated")
+GENERATED = re.compile(r"(\d{1,6}) errors? generated")
 
 
 def prove(

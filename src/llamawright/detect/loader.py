@@ -85,9 +85,9 @@ def _fault(manifest: Path, env: Mapping[str, str], platform: Platform, root: Pat
         library = json.loads(manifest.read_text(encoding="utf-8"))["ICD"]["library_path"]
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "it is no driver manifest"
-    if not isinstance(library, str):
+    if not isinstance(library, str) or not library:
         return "it is no driver manifest"
     if "/" in library:
         path = manifest.parent / library

@@ -39,7 +39,7 @@ def judge(text: str, platform: Platform) -> Iterator[Rejected]:
     try:
         rows = json.loads(text or "[]")
         found = [(str(r["displayName"]), Path(r["installationPath"])) for r in rows]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         yield _rejected(Path(VSWHERE), Fault.FAILED, f"its answer cannot be read: {error!r}")
         return
     for name, path in found:

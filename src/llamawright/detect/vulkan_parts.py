@@ -14,7 +14,7 @@ from llamawright.model.platform import Platform, System
 
 CORE = "vulkan/vulkan_core.h"
 NEEDED_HEADERS = (CORE, "vulkan/vulkan.hpp")
-HEADER_NUMBER = re.compile(r"^\s*#\s*define\s+VK_HEADER_VERSION\s+(\d+)", re.MULTILINE)
+HEADER_NUMBER = re.compile(r"^\s*#\s*define\s+VK_HEADER_VERSION\s+(\d{1,9})\b", re.MULTILINE)
 COMPLETE = re.compile(
     r"VK_HEADER_VERSION_COMPLETE\s+VK_MAKE(?:_API)?_VERSION\(\s*(?:0\s*,\s*)?(\d+)\s*,\s*(\d+)\s*,"
 )

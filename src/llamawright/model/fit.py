@@ -11,7 +11,8 @@ from packaging.version import Version
 from llamawright.model.inventory import Fault, Role
 from llamawright.model.toolchain import Toolchains
 
-_VERSION = re.compile(r"\d+(?:\.\d+)*")
+# Python refuses to read numbers of thousands of digits; no version has such a part.
+_VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9})*")
 
 
 def misfit(role: Role, name: str, version: str, toolchains: Toolchains) -> tuple[Fault, str] | None:
