@@ -118,7 +118,10 @@ def locate(kind: str) -> Environment:
     """
     lock_file = CHECKOUT / "requirements" / LOCKS[kind]
     key = hashlib.sha256(lock_file.read_bytes() + _machine().encode()).hexdigest()
-    folder = store_root(os.environ, sys.platform, Path.home()) / "env"
+    home = Path("/nonexistent")  # a user without a home must name a store
+    with suppress(RuntimeError):
+        home = Path.home()
+    folder = store_root(os.environ, sys.platform, home) / "env"
     return Environment(kind, folder / f"{kind}-{key[:16]}", lock_file)
 
 
@@ -213,40 +216,42 @@ def _install(environment: Environment, *, offline: bool) -> None:
 
     uv = shutil.which("uv")
     if uv:
-        tail = _with_uv(uv, environment, offline=offline)
-        if not tail:
+        if _with_uv(uv, environment, offline=offline):
             return
-        if offline or not _pip_way():
-            raise _install_failed("uv", tail, offline=offline)
-        _say(f"  uv could not do it: {tail[-2:][0]}")
-        _say("  trying pip, which has its own configuration")
-        shutil.rmtree(environment.root, ignore_errors=True)
-    elif offline:
-        raise _install_failed("", (), offline=True)
-    tail = _with_pip(environment)
-    if tail:
-        raise _install_failed("pip", tail, offline=False)
+        if not offline and _pip_way():
+            _say("  uv could not do it; trying pip, which has its own configuration")
+            shutil.rmtree(environment.root, ignore_errors=True)
+    if offline:
+        what = "the tool environment is not on this machine yet, and --offline forbids fetching it"
+        hint = "run the same command once without --offline"
+        raise BootstrapError(6, "environment-missing", what, hint)
+    if not _with_pip(environment, only=not uv):
+        what = "the packages of the tool environment could not be installed"
+        hint = "see the lines above; behind a proxy or a mirror configure pip or uv and try again"
+        raise BootstrapError(6, "environment", what, hint)
 
 
-def _with_uv(uv: str, environment: Environment, *, offline: bool) -> tuple[str, ...]:
+def _with_uv(uv: str, environment: Environment, *, offline: bool) -> bool:
     flags = ["--offline"] if offline else []
     made = _run([uv, "venv", "--no-project", "--python", sys.executable, str(environment.root)])
-    return made or _run(
+    return made and _run(
         [uv, "pip", "sync", *flags, "--python", str(environment.python), "--require-hashes",
          "--only-binary", ":all:", "--compile-bytecode", str(environment.lock_file)]
     )  # fmt: skip
 
 
-def _with_pip(environment: Environment) -> tuple[str, ...]:
+def _with_pip(environment: Environment, *, only: bool) -> bool:
     way = _pip_way()
     if not way:
-        raise _no_venv()
+        if only:
+            raise _no_venv()
+        return False
     python, root = str(environment.python), str(environment.root)
     tool = [sys.executable, "-m", "pip", "--python", python]
     if way == "venv":
         tool = [python, "-I", "-m", "pip"]
     bare = ["--without-pip"] if way == "pip" else []
-    return _run([sys.executable, "-I", "-m", "venv", *bare, root]) or _run(
+    return _run([sys.executable, "-I", "-m", "venv", *bare, root]) and _run(
         [*tool, "install", "--require-hashes", "--only-binary", ":all:", "--no-deps", "--no-input",
          "--progress-bar", "off", "--disable-pip-version-check", "-r", str(environment.lock_file)]
     )  # fmt: skip
@@ -286,28 +291,15 @@ def venv_hint(release: str, version: str) -> str:
     return f"sudo apt install python{version}-venv   (the one package to add)" if debian else ""
 
 
-def _install_failed(tool: str, tail: Sequence[str], *, offline: bool) -> BootstrapError:
-    _say("\n".join(f"    {line}" for line in tail))
-    if offline:
-        what = "the tool environment is not on this machine yet, and --offline forbids fetching it"
-        hint = "run the same command once without --offline"
-        return BootstrapError(6, "environment-missing", what, hint)
-    what = f"the packages of the tool environment could not be installed: {tool} gave up"
-    hint = "see the lines above; behind a proxy or a mirror configure pip or uv, then run it again"
-    return BootstrapError(6, "environment", what, hint)
-
-
 def _prove(environment: Environment) -> None:
-    tail = _run([str(environment.python), "-I", "-c", PROOFS[environment.kind]])
-    if tail:
-        _say("\n".join(f"    {line}" for line in tail))
+    if not _run([str(environment.python), "-I", "-c", PROOFS[environment.kind]]):
         what = "the new tool environment does not work on this machine"
         hint = f"please report the lines above with the output of: {sys.executable} -VV"
         raise BootstrapError(4, "environment-broken", what, hint)
 
 
-def _run(command: Sequence[str]) -> tuple[str, ...]:
-    """Run a step, tell its progress, and return () or the last lines of its failure."""
+def _run(command: Sequence[str]) -> bool:
+    """Run a step and tell its progress; when it fails, its last lines and ``False``."""
     import subprocess  # noqa: PLC0415
 
     env = {k: v for k, v in os.environ.items() if k not in MISLEADING}
@@ -323,9 +315,10 @@ def _run(command: Sequence[str]) -> tuple[str, ...]:
             if line.strip() and time.monotonic() - said > TELL_EVERY_S:
                 said = time.monotonic()
                 _say(f"  {line.strip()[:100]}")
-    if child.returncode == 0:
-        return ()
-    return (*lines[-15:], f"{Path(command[0]).name} ended with {child.returncode}")
+    if child.returncode:
+        last = [*lines[-15:], f"{Path(command[0]).name} ended with {child.returncode}"]
+        _say("\n".join(f"    {line}" for line in last))
+    return child.returncode == 0
 
 
 @contextmanager
@@ -380,6 +373,8 @@ def _become(command: Sequence[str], env: Mapping[str, str]) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Make the environment if need be and hand the command line over."""
+    if os.environ.get("LLAMAWRIGHT_STORE"):  # nox reads it after a change of folder
+        os.environ["LLAMAWRIGHT_STORE"] = str(store_root(os.environ, "", Path()))
     try:
         python = str(ensure_environment("tool", offline="--offline" in arguments))
     except BootstrapError as error:

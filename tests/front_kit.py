@@ -12,21 +12,33 @@ from pathlib import Path
 import bootstrap
 import pytest
 
-UV = """#!{python}
-import json, os, sys, time
-log, python = {log!r}, {python!r}
-with open(log, "a") as file:
-    file.write(json.dumps({{"argv": sys.argv[1:], "env": dict(os.environ)}}) + "\\n")
-plan = json.loads(os.environ.get("FAKE_UV", "{{}}"))
-step = " ".join(sys.argv[1:3]) if sys.argv[1] == "pip" else sys.argv[1]
-time.sleep(plan.get("sleep", 0))
-if step == plan.get("fails"):
-    sys.exit("fake uv: " + plan.get("says", "no"))
-if step == "venv":
-    folder = os.path.join(sys.argv[-1], "bin")
-    os.makedirs(folder)
-    os.symlink(python, os.path.join(folder, "python"))
+UV = """#!/bin/sh
+{{
+    echo call
+    for word in "$@"; do echo "arg=$word"; done
+    env | sed 's/^/env=/'
+}} >> '{log}'
+step="$1"
+[ "$1" = pip ] && step="pip $2"
+sleep "${{FAKE_SLEEP:-0}}"
+if [ "$step" = "${{FAKE_FAILS:-}}" ]; then
+    echo "fake uv: ${{FAKE_SAYS:-no}}" >&2
+    exit 1
+fi
+if [ "$step" = venv ]; then
+    for root in "$@"; do :; done
+    mkdir -p "$root/bin" && ln -s '{python}' "$root/bin/python"
+fi
+exit 0
 """
+
+
+@dataclass(frozen=True)
+class Call:
+    """One run of the stand-in."""
+
+    argv: list[str]
+    env: dict[str, str]
 
 
 @dataclass
@@ -36,18 +48,25 @@ class FakeUv:
     log: Path
     monkeypatch: pytest.MonkeyPatch
 
-    def plan(self, **values: object) -> None:
-        self.monkeypatch.setenv("FAKE_UV", json.dumps(values))
+    def plan(self, *, fails: str = "", says: str = "no", sleep: float = 0) -> None:
+        self.monkeypatch.setenv("FAKE_FAILS", fails)
+        self.monkeypatch.setenv("FAKE_SAYS", says)
+        self.monkeypatch.setenv("FAKE_SLEEP", str(sleep))
 
     @property
-    def calls(self) -> list[dict[str, dict[str, str]]]:
-        if not self.log.exists():
-            return []
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+    def calls(self) -> list[Call]:
+        text = self.log.read_text() if self.log.exists() else ""
+        found = []
+        for block in text.split("call\n")[1:]:
+            argv = [x.removeprefix("arg=") for x in block.splitlines() if x.startswith("arg=")]
+            env = [x.removeprefix("env=") for x in block.splitlines() if x.startswith("env=")]
+            pairs = (x.partition("=") for x in env)
+            found.append(Call(argv, {k: v for k, _, v in pairs}))
+        return found
 
     @property
     def argvs(self) -> Sequence[list[str]]:
-        return [list(call["argv"]) for call in self.calls]
+        return [call.argv for call in self.calls]
 
     @property
     def made(self) -> int:

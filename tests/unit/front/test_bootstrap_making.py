@@ -81,12 +81,11 @@ def test_settings_that_would_mislead_pip_and_uv_are_not_passed_on(
     uv: FakeUv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PIP_TARGET", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "PIP_CONSTRAINT"):
-        if name != "PYTHONHOME":  # the stand-in itself is a Python
-            monkeypatch.setenv(name, "/wrong")
+        monkeypatch.setenv(name, "/wrong")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "file:///the/users/own")
     bootstrap.ensure_environment("tool")
-    env = uv.calls[0]["env"]
-    assert not {"PIP_TARGET", "PYTHONPATH", "UV_PYTHON", "PIP_CONSTRAINT"} & env.keys()
+    env = uv.calls[0].env
+    assert "/wrong" not in env.values()
     assert env["PIP_USER"] == "0"
     assert env["PIP_EXTRA_INDEX_URL"] == "file:///the/users/own"
 
@@ -147,12 +146,13 @@ class TestFailures:
         uv.plan(fails=step, says="no route to the index")
         tried = []
 
-        def with_pip(environment: bootstrap.Environment) -> tuple[str, ...]:
+        def with_pip(environment: bootstrap.Environment, *, only: bool) -> bool:
+            assert not only
             assert not environment.root.exists()
             tried.append(environment)
             environment.python.parent.mkdir(parents=True)
             environment.python.symlink_to(os.path.realpath(sys.executable))
-            return ()
+            return True
 
         monkeypatch.setattr(bootstrap, "_with_pip", with_pip)
         bootstrap.ensure_environment("tool")
@@ -162,14 +162,42 @@ class TestFailures:
         self, uv: FakeUv, store: Path, monkeypatch: pytest.MonkeyPatch,
         capfd: pytest.CaptureFixture[str],
     ) -> None:  # fmt: skip
-        uv.plan(fails="pip sync")
-        monkeypatch.setattr(bootstrap, "_with_pip", lambda _e: ("hash mismatch", "pip ended"))
+        uv.plan(fails="pip sync", says="hash mismatch")
+        monkeypatch.setattr(bootstrap, "_with_pip", lambda _e, only: only)
         with pytest.raises(bootstrap.BootstrapError) as caught:
             bootstrap.ensure_environment("tool")
         assert caught.value.code == 6
         assert "proxy" in caught.value.hint
         assert "hash mismatch" in capfd.readouterr().err
         assert folders(store) == []
+
+    def test_uv_failing_without_a_venv_module_is_no_missing_package(
+        self, uv: FakeUv, store: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        uv.plan(fails="pip sync")
+        monkeypatch.setattr(bootstrap, "_pip_way", lambda: "")
+        with pytest.raises(bootstrap.BootstrapError) as caught:
+            bootstrap.ensure_environment("tool")
+        assert (caught.value.code, caught.value.kind) == (6, "environment")
+        assert folders(store) == []
+
+    def test_a_user_without_a_home_is_told_to_name_a_store(
+        self, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def homeless() -> Path:
+            raise RuntimeError("Could not determine home directory.")
+
+        def refuse(path: Path, **_flags: object) -> None:
+            assert path.parts[1] == "nonexistent"
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+        monkeypatch.delenv("LLAMAWRIGHT_STORE")
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setattr(Path, "home", homeless)
+        monkeypatch.setattr(Path, "mkdir", refuse)
+        with pytest.raises(bootstrap.BootstrapError) as caught:
+            bootstrap.ensure_environment("tool")
+        assert "LLAMAWRIGHT_STORE" in caught.value.hint
 
     def test_no_uv_and_no_venv_module(
         self, no_uv: Path, store: Path, monkeypatch: pytest.MonkeyPatch
@@ -186,13 +214,13 @@ class TestFailures:
     ) -> None:
         commands: list[list[str]] = []
 
-        def run(command: list[str]) -> tuple[str, ...]:
+        def run(command: list[str]) -> bool:
             commands.append(command)
-            return ()
+            return True
 
         monkeypatch.setattr(bootstrap, "_run", run)
         monkeypatch.setattr(bootstrap, "_pip_way", lambda: "pip")
-        assert bootstrap._with_pip(bootstrap.locate("tool")) == ()
+        assert bootstrap._with_pip(bootstrap.locate("tool"), only=True)
         venv, install = commands
         assert "--without-pip" in venv
         assert install[:4] == [sys.executable, "-m", "pip", "--python"]
@@ -244,7 +272,7 @@ class TestOffline:
 
     def test_pip_is_never_tried(self, uv: FakeUv, monkeypatch: pytest.MonkeyPatch) -> None:
         uv.plan(fails="pip sync")
-        monkeypatch.setattr(bootstrap, "_with_pip", lambda _e: pytest.fail("pip was run"))
+        monkeypatch.setattr(bootstrap, "_with_pip", lambda *_a, **_k: pytest.fail("pip was run"))
         with pytest.raises(bootstrap.BootstrapError):
             bootstrap.ensure_environment("tool", offline=True)
 
@@ -333,6 +361,16 @@ class TestMain:
         noxfile = str(bootstrap.CHECKOUT / "noxfile.py")
         tail = ["-s", "build-vulkan", "--", "--jobs", "2"]
         assert command[1:] == ["-P", "-m", "nox", "-f", noxfile, *tail]
+
+    def test_a_relative_store_means_the_folder_of_the_call(
+        self, uv: FakeUv, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        became = became_what(monkeypatch)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("LLAMAWRIGHT_STORE", "near")
+        bootstrap.main(["doctor"])
+        ((_command, env),) = became
+        assert env["LLAMAWRIGHT_STORE"] == str(tmp_path / "near")
 
     def test_a_failure_ends_with_code_and_class(
         self, no_uv: Path, capsys: pytest.CaptureFixture[str]
