@@ -22,7 +22,7 @@ from llamawright.package.audit import audit
 from llamawright.package.examine import Examined, examine
 from llamawright.package.findings import Severity, grouped, refuse
 from llamawright.package.manifest import manifest_of
-from llamawright.package.trees import Trees
+from llamawright.package.trees import Trees, artifact_file, artifact_key
 from llamawright.paths import remove_tree
 from llamawright.store import Store
 from llamawright.transfer.opened import SIDECAR, open_artifact, read_manifest
@@ -63,6 +63,27 @@ def pack(
     if not plan.with_tests:
         return artifact
     return replace(artifact, tests=_packed(replace(trees, tests=True), store, reporter))
+
+
+def packed_before(plan: Plan, store: Store) -> Artifact | None:
+    """Return what ``pack`` made of this plan earlier, or ``None``; no tree is needed.
+
+    Only the stamp is asked: opening the archive again is the proof's affair.
+    """
+    main = _known(plan, store, tests=False)
+    if main is None or not plan.with_tests:
+        return main
+    tests = _known(plan, store, tests=True)
+    return replace(main, tests=tests) if tests else None
+
+
+def _known(plan: Plan, store: Store, *, tests: bool) -> Artifact | None:
+    key = artifact_key(plan, tests=tests)
+    archive = store.shelf(SHELF, key) / artifact_file(plan, tests=tests)
+    if not store.is_stamped(SHELF, key) or not archive.is_file():
+        return None
+    store.used(SHELF, key)
+    return _stored(archive, ())
 
 
 def require_fit(trees: Trees) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from llamawright.digest import sha256_file
@@ -15,15 +16,14 @@ from llamawright.store import disk_guard
 from llamawright.transfer.opened import SIDECAR, open_artifact
 
 
-def place(artifact: Artifact, dist: Path) -> Path:
+def place(artifact: Artifact, dist: Path) -> Artifact:
     """Copy an artifact, its sha256 file and its tests archive into ``dist``.
 
     Each appears by one rename; nothing is written when the same bytes are there already.
-    Returns the archive's path in ``dist``. Raises ``PackageError`` when the stored file is
+    Returns the artifact as it stands in ``dist``. Raises ``PackageError`` when the stored file is
     not the one that was packed, ``DiskError`` when the disk is full.
     """
-    if artifact.tests:
-        place(artifact.tests, dist)
+    tests = place(artifact.tests, dist) if artifact.tests else None
     final = dist / artifact.path.name
     sidecar = final.with_name(final.name + SIDECAR)
     line = f"{artifact.sha256}  {final.name}\n"
@@ -37,7 +37,7 @@ def place(artifact: Artifact, dist: Path) -> Path:
             beside = _beside(sidecar)
             beside.write_bytes(line.encode())
             beside.replace(sidecar)
-    return final
+    return replace(artifact, path=final, tests=tests)
 
 
 def read_artifact(path: Path) -> Artifact:

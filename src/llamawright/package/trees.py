@@ -18,6 +18,32 @@ _OLDEST = 315_532_800
 _PACKING = 1
 
 
+def artifact_name(plan: Plan, *, tests: bool) -> str:
+    """Return the name of a plan's artifact, or of the one with the test programs."""
+    return f"{plan.name}{TESTS}" if tests else plan.name
+
+
+def artifact_file(plan: Plan, *, tests: bool) -> str:
+    """Return the archive's file name."""
+    return f"{artifact_name(plan, tests=tests)}{archive_suffix(plan.platform)}"
+
+
+def artifact_key(plan: Plan, *, tests: bool) -> str:
+    """Return the key of a packed artifact: all that can change its bytes.
+
+    The plan's own keys cover source, patches, options and tools, and with them the trees.
+    """
+    said = (artifact_name(plan, tests=tests), plan.recipe.digest, date_of(plan))
+    return digest_data([_PACKING, __version__, plan.host_key, plan.key, *said])
+
+
+def date_of(plan: Plan) -> int:
+    """Return the date of every file in the archive: the plan's, in seconds since 1970."""
+    said = dict(plan.environment).get(_EPOCH, "")
+    value = int(said) if said.isdecimal() else plan.recipe.source.timestamp
+    return max(value, _OLDEST)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trees:
     """What goes into an artifact: the host's files, the module's, the patched source."""
@@ -31,23 +57,19 @@ class Trees:
     @property
     def name(self) -> str:
         """Return the artifact's name."""
-        return f"{self.plan.name}{TESTS}" if self.tests else self.plan.name
+        return artifact_name(self.plan, tests=self.tests)
 
     @property
     def file_name(self) -> str:
         """Return the archive's file name."""
-        return f"{self.name}{archive_suffix(self.plan.platform)}"
+        return artifact_file(self.plan, tests=self.tests)
 
     @property
     def key(self) -> str:
-        """Return the key of the packed artifact: all that can change its bytes."""
-        inputs = (self.plan.key, self.host.key, self.module.key if self.module else "")
-        said = (self.plan.recipe.digest, self.patched.digest, self.name, self.timestamp)
-        return digest_data([_PACKING, __version__, *inputs, *said])
+        """Return the key of the packed artifact."""
+        return artifact_key(self.plan, tests=self.tests)
 
     @property
     def timestamp(self) -> int:
-        """Return the date of every file in the archive: the plan's, in seconds since 1970."""
-        said = dict(self.plan.environment).get(_EPOCH, "")
-        value = int(said) if said.isdecimal() else self.plan.recipe.source.timestamp
-        return max(value, _OLDEST)
+        """Return the date of every file in the archive, in seconds since 1970."""
+        return date_of(self.plan)

@@ -16,9 +16,9 @@ from llamawright.errors import DiskError, ExitCode, PackageError
 from llamawright.model.artifact import Artifact
 from llamawright.model.built import BuiltTree, Effective
 from llamawright.model.platform import Backend
-from llamawright.package import pack
+from llamawright.package import pack, packed_before
 from llamawright.package.archive import write_archive
-from llamawright.package.trees import Trees
+from llamawright.package.trees import artifact_key
 from llamawright.transfer.opened import open_artifact
 from package_binaries import AVX_FUNCTION, elf, pe
 from package_kit import (
@@ -218,26 +218,55 @@ class TestFit:
 
 
 class TestKey:
-    def test_what_changes_the_bytes_changes_the_key(self, tmp_path: Path) -> None:
-        patched, host, module = Bench(tmp_path).trees()
-        assert module is not None
-        base = Trees(plan=plan(), patched=patched, host=host, module=module)
-        others = [
-            replace(base, plan=plan(key="x" * 64)),
-            replace(base, plan=plan(recipe=recipe(digest="x" * 64))),
-            replace(base, plan=plan(environment=(("SOURCE_DATE_EPOCH", "1800000000"),))),
-            replace(base, patched=replace(patched, digest="x" * 64)),
-            replace(base, host=replace(host, key="x" * 64)),
-            replace(base, module=replace(module, key="x" * 64)),
-            replace(base, module=None),
-            replace(base, tests=True),
-        ]
-        assert len({base.key, *(t.key for t in others)}) == len(others) + 1
+    def test_what_changes_the_bytes_changes_the_key(self) -> None:
+        keys = {
+            artifact_key(plan(), tests=False),
+            artifact_key(plan(), tests=True),
+            artifact_key(plan(key="x" * 64), tests=False),
+            artifact_key(plan(host_key="x" * 64), tests=False),
+            artifact_key(plan(recipe=recipe(digest="x" * 64)), tests=False),
+            artifact_key(plan(environment=(("SOURCE_DATE_EPOCH", "1800000000"),)), tests=False),
+            artifact_key(plan(name="other"), tests=False),
+        }
+        assert len(keys) == 7
 
-    def test_what_does_not_does_not(self, tmp_path: Path) -> None:
-        patched, host, module = Bench(tmp_path).trees()
-        base = Trees(plan=plan(), patched=patched, host=host, module=module)
-        assert replace(base, plan=plan(jobs=64, with_tests=True, source="git")).key == base.key
+    def test_what_does_not_does_not(self) -> None:
+        other = plan(jobs=64, with_tests=True, source="git", warnings=("careful",))
+        assert artifact_key(other, tests=False) == artifact_key(plan(), tests=False)
+
+
+class TestPackedBefore:
+    def test_nothing_yet(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        assert packed_before(bench.plan, bench.store) is None
+
+    def test_it_is_what_was_packed(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        artifact = packed(bench)
+        assert packed_before(bench.plan, bench.store) == replace(artifact, timings=())
+
+    def test_tests_count_when_they_are_wanted(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        packed(bench)
+        wanted = replace(bench.plan, with_tests=True)
+        assert packed_before(wanted, bench.store) is None
+        artifact = packed(Bench(tmp_path / "t", wanted))
+        known = packed_before(wanted, Bench(tmp_path / "t").store)
+        assert known is not None
+        assert known.tests is not None
+        assert artifact.tests is not None
+        assert known.tests.sha256 == artifact.tests.sha256
+
+    def test_a_folder_without_a_stamp_is_no_evidence(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        packed(bench)
+        shutil.rmtree(bench.store.root / "stamps")
+        assert packed_before(bench.plan, bench.store) is None
+
+    def test_a_stamp_without_the_file_is_none_either(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        packed(bench).path.unlink()
+        assert packed_before(bench.plan, bench.store) is None
 
 
 class TestRefused:
@@ -388,8 +417,7 @@ class TestBrokenOff:
     def test_what_a_killed_run_left_is_swept_away(self, tmp_path: Path) -> None:
         bench = Bench(tmp_path)
         patched, host, module = bench.trees()
-        trees = Trees(plan=bench.plan, patched=patched, host=host, module=module)
-        left = bench.store.shelf("artifacts", trees.key)
+        left = bench.store.shelf("artifacts", artifact_key(bench.plan, tests=False))
         beside = left.with_name(f".making-{left.name}")
         for folder in (left, beside):
             (folder / "opened").mkdir(parents=True)

@@ -28,7 +28,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 class TestPlace:
     def test_archive_sum_and_tests(self, artifact: Artifact, tmp_path: Path) -> None:
-        final = place(artifact, tmp_path / "deep" / "dist")
+        final = place(artifact, tmp_path / "deep" / "dist").path
         name = artifact.path.name
         tests = f"{artifact.manifest.name}-tests.tar.zst"
         assert sorted(p.name for p in final.parent.iterdir()) == sorted(
@@ -36,14 +36,21 @@ class TestPlace:
         )
         assert sha256_file(final) == artifact.sha256
 
+    def test_it_is_the_same_artifact_elsewhere(self, artifact: Artifact, tmp_path: Path) -> None:
+        placed = place(artifact, tmp_path / "dist")
+        assert placed.path == tmp_path / "dist" / artifact.path.name
+        assert placed.tests is not None
+        assert placed.tests.path.parent == tmp_path / "dist"
+        assert (placed.sha256, placed.manifest) == (artifact.sha256, artifact.manifest)
+
     def test_the_sum_is_what_sha256sum_reads(self, artifact: Artifact, tmp_path: Path) -> None:
-        final = place(artifact, tmp_path / "dist")
+        final = place(artifact, tmp_path / "dist").path
         line = final.with_name(f"{final.name}.sha256").read_bytes()
         assert line == f"{artifact.sha256}  {final.name}\n".encode()
 
     def test_it_shares_nothing_with_the_store(self, artifact: Artifact, tmp_path: Path) -> None:
         """Whoever edits a file in dist/ must not edit the store."""
-        final = place(artifact, tmp_path / "dist")
+        final = place(artifact, tmp_path / "dist").path
         final.write_bytes(b"scribbled")
         assert sha256_file(artifact.path) == artifact.sha256
 
@@ -58,7 +65,7 @@ class TestPlace:
     def test_what_is_not_the_artifact_is_replaced(
         self, artifact: Artifact, tmp_path: Path, harm: str
     ) -> None:
-        final = place(artifact, tmp_path / "dist")
+        final = place(artifact, tmp_path / "dist").path
         content = final.read_bytes()
         final.unlink()
         match harm:
@@ -68,12 +75,12 @@ class TestPlace:
                 final.write_bytes(content[:100])
             case "link":
                 final.symlink_to(artifact.path)
-        assert place(artifact, tmp_path / "dist") == final
+        assert place(artifact, tmp_path / "dist").path == final
         assert final.read_bytes() == content
         assert not final.is_symlink()
 
     def test_a_wrong_sum_is_replaced(self, artifact: Artifact, tmp_path: Path) -> None:
-        final = place(artifact, tmp_path / "dist")
+        final = place(artifact, tmp_path / "dist").path
         sidecar = final.with_name(f"{final.name}.sha256")
         sidecar.write_text("0" * 64)
         place(artifact, tmp_path / "dist")
@@ -120,14 +127,14 @@ class TestPlace:
 
 class TestReadArtifact:
     def test_it_is_what_was_packed(self, artifact: Artifact, tmp_path: Path) -> None:
-        final = place(artifact, tmp_path / "dist")
+        final = place(artifact, tmp_path / "dist").path
         seen = read_artifact(final)
         assert seen.path == final
         assert (seen.size, seen.sha256) == (artifact.size, artifact.sha256)
         assert seen.manifest == artifact.manifest
 
     def test_nothing_is_left_beside_it(self, artifact: Artifact, tmp_path: Path) -> None:
-        final = place(artifact, tmp_path / "dist")
+        final = place(artifact, tmp_path / "dist").path
         before = state(final.parent)
         read_artifact(final)
         final.write_bytes(final.read_bytes()[:-1])
@@ -138,7 +145,7 @@ class TestReadArtifact:
     def test_a_folder_that_may_not_be_written(
         self, artifact: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        final = place(artifact, tmp_path / "dist")
+        final = place(artifact, tmp_path / "dist").path
         monkeypatch.setattr("os.access", lambda path, mode: Path(path) != final.parent)
         assert read_artifact(final).sha256 == artifact.sha256
 
