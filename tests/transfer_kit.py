@@ -140,8 +140,8 @@ class Site:
                 with contextlib.suppress(OSError):
                     send(self, site.reply(seen), seen)
 
-            def log_message(self, format: str, *args: object) -> None:
-                del format, args
+            def log_message(self, *_args: object) -> None:
+                pass
 
         return Handler
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from transfer_kit import Listener, Reply, Slept, files_below, noise, sha, site, tar_of
 
 from llamawright.errors import DiskError, ExitCode
 from llamawright.store import Store
 from llamawright.transfer import DownloadRequest, download, unpack_archive
+from transfer_kit import Listener, Reply, Slept, files_below, noise, sha, site, tar_of
 
 SIZE = 4 << 20
 
@@ -55,9 +55,7 @@ def test_a_download_that_cannot_fit_is_refused_before_the_first_byte(small_disk:
     body = noise(SIZE)
     with site() as web:
         web.routes["/f"] = Reply(body=body)
-        request = DownloadRequest(
-            urls=(web.url("/f"),), size=SIZE, sha256=sha(body), label="f.tar"
-        )
+        request = DownloadRequest(urls=(web.url("/f"),), size=SIZE, sha256=sha(body), label="f.tar")
         with pytest.raises(DiskError) as caught:
             download(
                 request, Store(small_disk), offline=False, reporter=Listener(), clock=Slept().clock

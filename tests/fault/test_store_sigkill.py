@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from transfer_kit import Listener, files_below, python, was_killed
 
 from llamawright.digest import tree_digest
 from llamawright.store import Store
+from transfer_kit import Listener, files_below, python, was_killed
 
 # Each moment is a function that is replaced by one that kills the process first.
 MOMENTS = {

@@ -8,9 +8,8 @@ import textwrap
 import time
 from pathlib import Path
 
-from transfer_kit import PROJECT, Listener
-
 from llamawright.store import Store
+from transfer_kit import PROJECT, Listener
 
 CHILD = textwrap.dedent("""
     import sys, time

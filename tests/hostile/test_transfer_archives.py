@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from transfer_kit import deb_of, files_below, noise, tar_bytes, tar_info, tar_of, zip_of
 
 from llamawright.errors import DownloadError, ExitCode
 from llamawright.transfer import UnpackLimits, unpack_archive
+from transfer_kit import deb_of, files_below, noise, tar_bytes, tar_info, tar_of, zip_of
 
 WHOLE: dict[str, bytes | str] = {f"d/{n}": noise(20_000, n) for n in range(8)}
 
@@ -68,15 +68,11 @@ def test_traversal(tmp_path: Path, content: bytes) -> None:
         {"d/l": "..", "d/m": "l/../../evil"},
     ],
 )
-def test_links(
-    tmp_path: Path, pack: Callable[..., bytes], files: dict[str, bytes | str]
-) -> None:
+def test_links(tmp_path: Path, pack: Callable[..., bytes], files: dict[str, bytes | str]) -> None:
     assert refused(tmp_path, pack(files)).kind == "unsafe-archive"
 
 
-@pytest.mark.parametrize(
-    "kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"]
-)
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"])
 def test_devices_pipes_and_unknown_kinds(tmp_path: Path, kind: bytes) -> None:
     assert "device" in refused(tmp_path, member("odd", type=kind)).why
 
@@ -234,7 +230,9 @@ def test_a_flipped_bit_in_the_content(tmp_path: Path, form: str, share: float) -
 
 def test_broken_blocks_of_zstandard(tmp_path: Path) -> None:
     """Its check sum is optional, so only a broken block can be known."""
-    content = bytearray(zstandard.ZstdCompressor().compress(tar_of({"a": bytes(50_000)}, mode="w:")))
+    content = bytearray(
+        zstandard.ZstdCompressor().compress(tar_of({"a": bytes(50_000)}, mode="w:"))
+    )
     content[8:12] = b"\xff\xff\xff\xff"
     assert refused(tmp_path, bytes(content)).kind == "broken-archive"
 

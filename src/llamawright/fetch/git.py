@@ -23,7 +23,8 @@ _KEPT = (
 )  # fmt: skip
 _LIMITS = Limits(total_s=3600.0, stall_s=300.0)
 _PASSING = re.compile(
-    r"could not resolve|timed? ?out|connection (reset|refused|closed)|early eof|rpc failed"
+    r"could not resolve|couldn.t (resolve|connect)|failed to connect|timed? ?out"
+    r"|connection (reset|refused|closed)|early eof|rpc failed"
     r"|the requested url returned error: (5\d\d|429)|unexpected disconnect|hung up",
     re.IGNORECASE,
 )
@@ -137,8 +138,11 @@ def _failure(url: str, result: Result) -> Failure:
 
 
 def _last(result: Result) -> str:
+    """Return git's last words, without the user names and passwords of addresses."""
     lines = [line for line in result.tail if line.strip()]
-    return lines[-1] if lines else f"git ended with {result.returncode} ({result.ending})"
+    if not lines:
+        return f"git ended with {result.returncode} ({result.ending})"
+    return re.sub(r"//[^/@\s]+@", "//", lines[-1])
 
 
 def _gave_up(origin: GitOrigin, failures: tuple[Failure, ...]) -> DownloadError:

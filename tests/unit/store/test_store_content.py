@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from transfer_kit import Listener, files_below, sha
 
 from llamawright.errors import DownloadError, LockedError
 from llamawright.store import Entry, Store, scratch_beside, work_lock
+from transfer_kit import Listener, files_below, sha
 
 HELLO = sha(b"hello")
 
@@ -153,7 +153,7 @@ def test_the_scratch_place_ends_with_the_making(store: Store, fails: bool) -> No
             raise ValueError
 
     if fails:
-        with pytest.raises(ValueError, match="^$"):
+        with pytest.raises(ValueError, match=r"^$"):
             materialise(store, make)
     else:
         materialise(store, make)

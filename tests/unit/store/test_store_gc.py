@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
-from transfer_kit import Listener, files_below, python, sha
 
 from llamawright.store import GcReport, Store
 from llamawright.store.gc import DAY_S
+from transfer_kit import Listener, files_below, python, sha
 
 
 @pytest.fixture

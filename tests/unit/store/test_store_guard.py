@@ -48,7 +48,7 @@ def test_a_folder_above_that_may_not_be_written_counts_too(tmp_path: Path) -> No
     ],
 )
 def test_other_errors_pass_unchanged(tmp_path: Path, error: OSError) -> None:
-    with pytest.raises(OSError, match=".") as caught, disk_guard(tmp_path):
+    with pytest.raises(OSError, match=r".") as caught, disk_guard(tmp_path):
         raise error
     assert caught.value is error
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from transfer_kit import python, was_killed
 
 from llamawright.store import Journal, Store
+from transfer_kit import python, was_killed
 
 KILLED_IN_A_PHASE = """
     import os, signal, sys

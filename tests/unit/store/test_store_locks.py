@@ -10,11 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from transfer_kit import Listener
 
 from llamawright.errors import ExitCode, LockedError
 from llamawright.store import Holder, Store, locks
 from llamawright.store.locks import hold, holders, lock_path, read_holder
+from transfer_kit import Listener
 
 
 def me(**changes: object) -> Holder:

@@ -110,9 +110,7 @@ def test_an_exception_without_text_is_told_by_its_name() -> None:
         ({"Retry-After": "5", "X-RateLimit-Reset": "1030"}, 5.0),
     ],
 )
-def test_how_long_a_server_wants_us_to_wait(
-    headers: dict[str, str], seconds: float | None
-) -> None:
+def test_how_long_a_server_wants_us_to_wait(headers: dict[str, str], seconds: float | None) -> None:
     assert http.retry_after_s(headers, 1000.0) == seconds
 
 
@@ -134,7 +132,13 @@ def test_only_a_strong_tag_or_a_date_guards_a_resume(
 
 @pytest.mark.parametrize(
     ("text", "start"),
-    [("bytes 5-9/10", 5), ("bytes 0-9/*", 0), ("bytes */10", None), ("", None), ("items 1-2/3", None)],
+    [
+        ("bytes 5-9/10", 5),
+        ("bytes 0-9/*", 0),
+        ("bytes */10", None),
+        ("", None),
+        ("items 1-2/3", None),
+    ],
 )
 def test_the_start_of_a_range_is_read(text: str, start: int | None) -> None:
     assert refusals.range_start({"Content-Range": text}) == start

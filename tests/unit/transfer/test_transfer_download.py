@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from transfer_kit import Listener, Reply, Seen, Site, Slept, files_below, noise, sha, site
 
 from llamawright.errors import DownloadError, ExitCode
 from llamawright.store import Store
 from llamawright.transfer import DownloadRequest, HttpSettings, download
 from llamawright.transfer.part import Part
+from transfer_kit import Listener, Reply, Seen, Site, Slept, files_below, noise, sha, site
 
 BODY = noise(300_000)
 OTHER = noise(300_000, seed=2)
@@ -445,9 +445,7 @@ def test_all_addresses_failures_are_listed(web: Site, store: Store) -> None:
     assert "HTTP 404" in lines[2]
 
 
-def test_a_final_failure_is_not_asked_again_while_another_recovers(
-    web: Site, store: Store
-) -> None:
+def test_a_final_failure_is_not_asked_again_while_another_recovers(web: Site, store: Store) -> None:
     web.routes["/b"] = [Reply(status=503), Reply(status=503), Reply(body=BODY)]
     get(wanted(web.url("/a"), web.url("/b")), store)
     assert web.paths() == ["/a", "/b", "/b", "/b"]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from transfer_kit import Listener, Reply, Seen, Site, Slept, noise, sha, site
 
 from llamawright.errors import DownloadError
 from llamawright.model.recipe import IndexOrigin
@@ -13,6 +12,7 @@ from llamawright.store import Store
 from llamawright.transfer import download_index_file
 from llamawright.transfer.index import locate
 from llamawright.transfer.pipconfig import IndexSettings, index_settings
+from transfer_kit import Listener, Reply, Seen, Site, Slept, noise, sha, site
 
 BODY, OTHER = noise(50_000), noise(50_000, seed=2)
 NAME = "llama_cpp_python-0.3.36.tar.gz"

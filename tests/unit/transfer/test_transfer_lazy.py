@@ -7,7 +7,8 @@ def test_nothing_imports_the_http_library_before_it_is_needed() -> None:
     done = python("""
         import sys
         import llamawright.store, llamawright.transfer, llamawright.fetch
-        print(sorted({"requests", "urllib3", "pypi_simple", "filelock", "zstandard"} & set(sys.modules)))
+        heavy = {"requests", "urllib3", "pypi_simple", "filelock", "zstandard"}
+        print(sorted(heavy & set(sys.modules)))
     """)
     assert done.stdout.strip() == "[]"
 

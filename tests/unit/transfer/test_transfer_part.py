@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from transfer_kit import sha
 
 from llamawright.transfer.part import Part
+from transfer_kit import sha
 
 URL = "https://user:secret@files.example/a"
 

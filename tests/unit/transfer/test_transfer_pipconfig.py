@@ -18,9 +18,7 @@ MAIN = "https://main.example/simple"
 EXTRA = "https://extra.example/simple"
 
 
-def read(
-    tmp_path: Path, *files: str, env: dict[str, str] | None = None
-) -> IndexSettings:
+def read(tmp_path: Path, *files: str, env: dict[str, str] | None = None) -> IndexSettings:
     paths = []
     for number, text in enumerate(files):
         path = tmp_path / f"pip-{number}.conf"
@@ -43,7 +41,8 @@ def test_a_file_names_the_index(tmp_path: Path) -> None:
 
 def test_extra_indexes_follow_the_main_one_in_their_order(tmp_path: Path) -> None:
     settings = read(
-        tmp_path, f"[global]\nindex-url = {MAIN}\nextra-index-url =\n    {EXTRA}\n    file:///x/simple"
+        tmp_path,
+        f"[global]\nindex-url = {MAIN}\nextra-index-url =\n    {EXTRA}\n    file:///x/simple",
     )
     assert settings.indexes == (MAIN, EXTRA, "file:///x/simple")
 

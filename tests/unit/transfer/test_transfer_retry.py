@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from transfer_kit import Slept
 
 from llamawright.transfer import Clock
 from llamawright.transfer.request import Failure, Fault
 from llamawright.transfer.retry import LONGEST_WAIT_S, PAUSES_S, Exhausted, try_in_turn
+from transfer_kit import Slept
 
 
 def down(place: str = "a", **more: object) -> Failure:
@@ -81,7 +81,7 @@ def test_without_places_it_is_exhausted_at_once() -> None:
 
 def test_progress_starts_the_pauses_afresh() -> None:
     slept = Slept()
-    script = [down(), down(), down(advanced=True), down(), "yes"]
+    script: list[str | Failure] = [down(), down(), down(advanced=True), down(), "yes"]
     assert run(Places(a=script), slept) == "yes"
     assert slept.pauses == [1.0, 2.0, 1.0, 2.0]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from transfer_kit import deb_of, files_below, noise, tar_bytes, tar_info, tar_of, zip_of
 
 from llamawright.errors import DownloadError
 from llamawright.store import DISK_ERRORS
 from llamawright.transfer import UnpackLimits, extract_member, unpack, unpack_archive
+from transfer_kit import deb_of, files_below, noise, tar_bytes, tar_info, tar_of, zip_of
 
 FILES: dict[str, bytes | str] = {
     "top/a": b"alpha",
@@ -246,7 +246,11 @@ def test_a_wheel_is_a_zip_whatever_it_is_called(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("member", "size", "kind"),
-    [("pkg/none", 1000, "unsafe-archive"), ("pkg/m", 999, "size-mismatch"), ("pkg", 0, "unsafe-archive")],
+    [
+        ("pkg/none", 1000, "unsafe-archive"),
+        ("pkg/m", 999, "size-mismatch"),
+        ("pkg", 0, "unsafe-archive"),
+    ],
 )
 def test_one_member_must_be_there_and_of_its_size(
     tmp_path: Path, member: str, size: int, kind: str
