@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,10 +112,14 @@ def in_effect(
 
 
 def neutral(text: str, private: Mapping[Path, str]) -> str:
-    """Return a text with this machine's folders replaced, the deepest first."""
+    """Return a text with this machine's folders replaced, the deepest first.
+
+    Only whole names count, and never a file system's own root.
+    """
     for folder in sorted(private, key=lambda f: len(str(f)), reverse=True):
-        for spelling in (str(folder), folder.as_posix()):
-            text = text.replace(spelling, private[folder])
+        if len(folder.parts) > 1:
+            for spelling in (str(folder), folder.as_posix()):
+                text = re.sub(rf"{re.escape(spelling)}(?![\w.-])", private[folder], text)
     return text
 
 

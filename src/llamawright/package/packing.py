@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -153,7 +154,8 @@ def _make(folder: Path, trees: Trees, store: Store, reporter: Reporter, clock: _
 
 
 def _audited(trees: Trees, store: Store, reporter: Reporter) -> Examined:
-    private = tuple(dict.fromkeys((str(store.root.absolute()), str(store.root.resolve()))))
+    roots = (store.root.absolute(), store.root.resolve())
+    private = tuple(dict.fromkeys(p for r in roots for p in (f"{r}{os.sep}", f"{r.as_posix()}/")))
     examined = examine(trees, private=private)
     findings = audit(examined.subject)
     refuse(trees.name, findings)

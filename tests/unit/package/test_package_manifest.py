@@ -155,6 +155,14 @@ class TestOptions:
         private = {Path("/a"): "<a>", Path("/a/b/c"): "<c>", Path("/a/b"): "<b>"}
         assert neutral("/a/b/c/x;/a/b/y;/a/z;/q", private) == "<c>/x;<b>/y;<a>/z;/q"
 
+    @pytest.mark.parametrize(
+        ("text", "seen"),
+        [("/root", "~"), ("/rootless", "/rootless"), ("/root.old/x", "/root.old/x"),
+         ("-I/root;/root:/root", "-I~;~:~"), ("/usr/bin", "/usr/bin")],
+    )  # fmt: skip
+    def test_only_whole_names_count(self, text: str, seen: str) -> None:
+        assert neutral(text, {Path("/root"): "~", Path("/"): "never"}) == seen
+
 
 def e(name: str, value: str) -> Effective:
     return Effective(name=name, value=value)

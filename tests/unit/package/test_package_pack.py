@@ -334,6 +334,10 @@ class TestRefused:
         assert caught.value.kind == "path-leak"
         assert "-ffile-prefix-map" in caught.value.hint
 
+    def test_a_folder_with_a_longer_name_is_another_one(self, tmp_path: Path) -> None:
+        other = f"\0{tmp_path}/store-of-others/ggml.c\0".encode()
+        assert packed(Bench(tmp_path, module={"bin/libggml-vulkan.so": elf(payload=other)}))
+
     def test_on_windows_that_is_a_warning(self, tmp_path: Path) -> None:
         leak = f"\0{tmp_path}/store/work/src/ggml.c\0".encode()
         bench = Bench(tmp_path, plan(WINDOWS), windows_host(), windows_module())
