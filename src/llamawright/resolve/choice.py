@@ -79,6 +79,8 @@ def conflict_of(what: str, refused: Iterable[Rejected], *cures: str, role: Role)
     seen = list(refused)
     reasons = [f"{r.path or r.name} ({r.where}): {r.reason}" for r in seen]
     told = [*(r.cure for r in seen), *cures]
+    if not any(told):
+        told = [f"install {role} by your system's package manager"]
     first = seen[0] if seen else None
     slug = SLUGS[first.role if first else role]
     return Conflict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from llamawright.model.inventory import Available, Found, Rejected, Role
+from llamawright.model.inventory import Available, Found, Role
 from llamawright.model.plan import KeyPart
 from llamawright.model.platform import Platform, System
 from llamawright.model.recipe import Option
@@ -41,7 +41,6 @@ class Side:
     parts: tuple[KeyPart, ...]
     tools: tuple[Found, ...] = ()
     provisions: tuple[Available, ...] = ()
-    without_spirv: tuple[Rejected, ...] = ()
     mixed: str = ""
 
     def options(self, platform: Platform) -> tuple[Option, ...]:
@@ -68,7 +67,7 @@ def cmake_path(text: str, platform: Platform) -> str:
 
 
 def sides(field: Field) -> Iterator[Side]:
-    """Yield every side of the inventory, each completed with SPIRV-Headers if it lacks them."""
+    """Yield every side of the inventory, completed with SPIRV-Headers where that can be."""
     spirv = next(iter(field.inventory.providing(Role.SPIRV)), None)
     glslc = {g.path.as_posix(): g for g in field.usable(Role.GLSLC)}
     found = [
@@ -80,10 +79,8 @@ def sides(field: Field) -> Iterator[Side]:
     for side in (*found, *provided):
         if side.spirv_headers_dir:
             yield side
-        elif spirv is not None:
-            yield _completed(side, spirv)
         else:
-            yield replace(side, without_spirv=field.refused(Role.SPIRV))
+            yield _completed(side, spirv) if spirv else side
 
 
 def _from_found(tool: Found, glslc: Found) -> Side:

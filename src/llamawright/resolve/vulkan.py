@@ -45,7 +45,7 @@ def choose_vulkan(
 ) -> tuple[Side | None, tuple[Conflict, ...], tuple[str, ...]]:
     """Return the side to build with, or the conflicts; and what a reader should know."""
     every = [s for s in sides(field) if s.where in _places(request.vulkan)]
-    judged = [(s, tuple(objections(s, rule, patches))) for s in every]
+    judged = [(s, tuple(objections(s, rule, patches, field))) for s in every]
     fitting = [s for s, against in judged if not against]
     if not fitting:
         conflicts = [c for _, against in judged for c in against]
@@ -55,12 +55,13 @@ def choose_vulkan(
 
 
 def objections(
-    side: Side, rule: BackendRule, patches: tuple[PlannedPatch, ...]
+    side: Side, rule: BackendRule, patches: tuple[PlannedPatch, ...], field: Field
 ) -> Iterator[Conflict]:
     """Yield what speaks against a side: headers, required capabilities, SPIRV-Headers."""
     if not side.spirv_headers_dir:
-        refused = side.without_spirv
-        yield conflict_of(f"{NAMES[side.where]} has no SPIRV-Headers", refused, role=Role.SPIRV)
+        what, refused = f"{NAMES[side.where]} has no SPIRV-Headers", field.refused(Role.SPIRV)
+        cures = (field.cure(Role.SPIRV), *_other_places(side.where))
+        yield conflict_of(what, refused, *cures, role=Role.SPIRV)
     if rule.min_headers and side.headers < rule.min_headers:
         yield from _old_headers(side, rule, rule.min_headers, patches)
     for name in rule.required_capabilities:
@@ -135,7 +136,9 @@ def _belongs(refused: Rejected, choice: VulkanChoice) -> bool:
 
 
 def _other_places(where: str) -> tuple[str, ...]:
-    return () if where == PROVIDED else ("--vulkan provided (no root is needed)",)
+    if where == PROVIDED:
+        return ("set VULKAN_SDK to a newer SDK",)
+    return ("--vulkan provided (no root is needed)",)
 
 
 def _warnings(

@@ -15,7 +15,7 @@ from llamawright.model.inventory import Available, Fault, Found, Inventory, Role
 from llamawright.model.plan import KeyPart, Plan
 from llamawright.model.platform import Backend
 from llamawright.model.request import CacheChoice, Request, VulkanChoice
-from llamawright.model.toolchain import Hint, Minimum
+from llamawright.model.toolchain import Minimum
 from llamawright.resolve import explain, resolve
 from resolve_kit import (
     CCACHE,
@@ -48,7 +48,6 @@ TOOLS = (
 TOOLCHAINS = replace(
     NO_TOOLCHAINS,
     minimums=(Minimum(role=Role.CXX, name="clang", version="17", reason="test"),),
-    hints=tuple(Hint(role=r, system="*", command=f"install {r}") for r in Role),
 )
 
 WHOLE = (GCC, CMAKE, NINJA, GIT)
@@ -100,7 +99,10 @@ any_request = st.builds(
 )
 # What most people ask for, as often as everything else together.
 requests = st.one_of(st.just(request()), st.just(request(backend=Backend.CPU)), any_request)
-quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples every time: a suite must not fail by chance. Raise the number to explore.
+quick = settings(
+    max_examples=120, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def outcome(wanted: Request, machine: Inventory) -> Plan | LlamawrightError:
@@ -113,7 +115,7 @@ def outcome(wanted: Request, machine: Inventory) -> Plan | LlamawrightError:
 def test_the_machines_are_worth_asking_about() -> None:
     seen: Counter[type] = Counter()
 
-    @settings(quick, database=None, derandomize=True)
+    @settings(quick, database=None)
     @given(requests, machines())
     def ask(wanted: Request, machine: Inventory) -> None:
         seen[type(outcome(wanted, machine))] += 1

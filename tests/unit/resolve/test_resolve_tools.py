@@ -84,6 +84,11 @@ def test_no_compiler_is_a_missing_tool_with_the_systems_command() -> None:
     assert error.hint == "sudo apt-get install g++"
 
 
+def test_a_system_nobody_wrote_a_hint_for_still_gets_a_cure() -> None:
+    error = refusal(inventory(CMAKE, NINJA))
+    assert error.hint == "install c++ compiler by your system's package manager"
+
+
 def test_every_refused_compiler_is_listed() -> None:
     bad = (
         refused(Role.CXX, "it crashed", Fault.CRASHED, path="/a/g++"),

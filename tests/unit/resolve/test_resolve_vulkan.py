@@ -277,6 +277,10 @@ def test_without_any_spirv_headers_that_is_the_conflict() -> None:
     assert isinstance(error, ToolMissingError)
     assert error.kind == "spirv-headers-absent"
     assert error.why == "/usr (system): no CMake files below /usr"
+    assert error.hint.splitlines() == [
+        "cure of no CMake files below /usr",
+        "--vulkan provided (no root is needed)",
+    ]
 
 
 def test_a_prefix_outside_the_system_is_put_on_the_include_path() -> None:
