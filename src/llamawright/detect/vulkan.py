@@ -95,15 +95,9 @@ def _headers(root: Root, rule: BackendRule) -> Headers | Problem:
     headers = find_headers(root.path)
     least = rule.min_headers_patched or rule.min_headers or 0
     if isinstance(headers, Headers) and headers.number < least:
-        reason = f"its headers are {headers.version}, this llama.cpp needs {least} as the last part"
-        if hint := _older_hint(root):
-            reason += f" ({hint})"
+        reason = f"its headers are {headers.version}: the last part must be {least} or more"
         return Problem(Fault.TOO_OLD, reason)
     return headers
-
-
-def _older_hint(root: Root) -> str:
-    return "a distribution's packages stay at one version" if root.where == SYSTEM else ""
 
 
 def _first_loader(root: Root, around: Surroundings) -> Path | Problem:

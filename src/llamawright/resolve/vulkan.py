@@ -85,7 +85,7 @@ def _old_headers(
     floor = f", with our patches {patched}" if patched is not None else ""
     yield Conflict(
         what=f"{NAMES[side.where]} has too old headers: {side.version}",
-        why=f"this llama.cpp needs {least} as the last part of the version{floor}",
+        why=f"the last part of the version must be {least} or more{floor}",
         cures=_other_places(side.where),
         kind="vulkan-too-old",
     )
