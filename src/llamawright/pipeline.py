@@ -132,12 +132,12 @@ class Pipeline:
     def fetch_all(self, plan: Plan) -> dict[str, Path]:
         """Fill the store with all that ``plan`` and its verification need."""
         self._provide(plan)
-        source = self._source(plan)
+        source = self._fetched(plan.source)
         paths = {"source": source.root, "model": self._model()}
         driver = self._driver() if plan.backend is Backend.VULKAN else None
         return {**paths, "driver": driver.root} if driver else paths
 
-    def build(self, *, prove: bool, again: bool) -> Outcome:
+    def build(self, *, prove: bool) -> Outcome:
         """Run every stage that is not finished yet, then the proof."""
         with self._stage("plan"):
             plan = self.plan()
@@ -181,7 +181,7 @@ class Pipeline:
         with self._stage("provide"):
             self._provide(plan)
         with self._stage("fetch"):
-            source = self._source(plan)
+            source = self._fetched(plan.source)
         with self._stage("patch"):
             patched = patch_tree(
                 source, self.series, plan.patches, store=self.store, reporter=self.reporter
@@ -214,14 +214,19 @@ class Pipeline:
             reporter=self.reporter,
         )
 
-    def _source(self, plan: Plan) -> SourceTree:
+    def _fetched(self, source: str) -> SourceTree:
         return fetch_source(
             self.recipe.source,
-            source=plan.source,
+            source=source,
             store=self.store,
             offline=self.offline,
             reporter=self.reporter,
         )
+
+    def source_root(self) -> Path:
+        """Return the unpacked source, for the maintainers' verbs."""
+        with self._stage("fetch"):
+            return self._fetched(self.wish.source).root
 
     def _model(self) -> Path:
         pin = self.recipe.verification.model

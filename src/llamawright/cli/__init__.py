@@ -123,7 +123,7 @@ def _disk_error(error: OSError) -> DiskError:
     return DiskError(
         f"cannot write {error.filename or 'a file'}",
         why=error.strerror or str(error),
-        hint="free some space, or name another store: --store DIR (llamawright gc removes old work)",
+        hint="free some space, or name another store: --store DIR (`llamawright gc` frees some)",
         kind="disk-full",
     )
 

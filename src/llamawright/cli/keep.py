@@ -8,6 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from llamawright.console import Console, quantity
+from llamawright.digest import plain
 from llamawright.pipeline import Pipeline
 from llamawright.store import Store
 
@@ -31,8 +32,8 @@ def _gc(flags: Namespace, store: Path, console: Console) -> int:
     report = Store(store).gc(keep_days=flags.keep_days, dry_run=flags.dry_run)
     verb = "would remove" if flags.dry_run else "removed"
     size = quantity(report.freed, "bytes")
-    console.lines(f"{verb} {len(report.removed)} entries, {size}; kept {report.kept}")
+    console.lines(f"{verb} {len(report.removed)} entries, {size}")
+    console.lines(*(f"spared, a run holds it: {name}" for name in report.busy))
     if flags.json:
-        record = {"removed": list(report.removed), "freed": report.freed, "kept": report.kept}
-        sys.stdout.write(json.dumps(record, indent=2) + "\n")
+        sys.stdout.write(json.dumps(plain(report), indent=2) + "\n")
     return 0

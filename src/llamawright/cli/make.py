@@ -25,7 +25,7 @@ def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | Non
         return show_plan(flags, store, console)
     pipeline = Pipeline.open(flags, store, console)
     try:
-        outcome = pipeline.build(prove=not flags.no_verify, again=flags.force)
+        outcome = pipeline.build(prove=not flags.no_verify)
     except LlamawrightError as error:
         write_result(pipeline.result_file, {"error": error.as_record()})
         raise

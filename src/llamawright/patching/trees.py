@@ -1,0 +1,182 @@
+"""The whole series on a private copy of the source, or nothing at all."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from llamawright.digest import digest_data, sha256_bytes, sha256_file, tree_digest
+from llamawright.errors import PatchError
+from llamawright.model.plan import PatchedTree, PlannedPatch, SourceTree
+from llamawright.model.ports import Reporter
+from llamawright.patching.apply import Application, Fit, try_edit
+from llamawright.patching.diff import parse
+from llamawright.patching.series import Patch, Series
+from llamawright.store import Store
+
+SHELF = "patched"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What one patch would do to a tree: its files, all of one mind or not."""
+
+    patch: Patch
+    files: tuple[Application, ...]
+
+    @property
+    def retired(self) -> bool:
+        """Whether every change is in the source already."""
+        return all(f.fit is Fit.PRESENT for f in self.files)
+
+    @property
+    def applies(self) -> bool:
+        """Whether every file takes its change."""
+        return all(f.applies for f in self.files)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Return one line for each file that does not take its change."""
+        odd = (f for f in self.files if not f.applies)
+        return tuple(
+            f"{self.patch.name}: {f.path}: {f.fit}{f' ({f.detail})' if f.detail else ''}"
+            for f in odd
+        )
+
+
+@dataclass
+class Overlay:
+    """A tree seen through the patches tried so far; nothing is written."""
+
+    root: Path
+    changed: dict[str, bytes | None] = field(default_factory=dict)
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file's content, ``None`` when there is none."""
+        if name in self.changed:
+            return self.changed[name]
+        path = self.root / name
+        if path.is_symlink():
+            raise PatchError(f"{name} is a link: a patch changes files only", kind="patch-link")
+        return path.read_bytes() if path.is_file() else None
+
+    def try_patch(self, series: Series, patch: Patch) -> Trial:
+        """Try one patch and, when it applies, keep what it changes."""
+        edits = parse(series.text(patch), patch.file)
+        files = tuple(try_edit(e, self.read(e.path)) for e in edits)
+        trial = Trial(patch=patch, files=files)
+        if trial.applies:
+            self.changed |= {f.path: f.content for f in files}
+        return trial
+
+
+def patch_tree(
+    source: SourceTree,
+    series: Series,
+    selected: tuple[PlannedPatch, ...],
+    *,
+    store: Store,
+    reporter: Reporter,
+) -> PatchedTree:
+    """Return the source with all selected patches, or raise and change nothing.
+
+    Without a patch the source itself is the result: builds never write into it. Raises
+    ``PatchError`` with every patch that does not apply, the reason for each file.
+    """
+    overlay = Overlay(source.root)
+    trials = [overlay.try_patch(series, series.patch(p.name)) for p in selected]
+    _refuse(trials)
+    for trial in (t for t in trials if t.retired):
+        reporter.info(f"{trial.patch.name}: already upstream, not needed any more")
+    applied = tuple(t for t in trials if t.applies)
+    for trial in applied:
+        _tell(trial, reporter)
+    tree = source
+    if applied:
+        tree = _materialised(source, overlay, applied, store=store, reporter=reporter)
+    return PatchedTree(
+        root=tree.root,
+        digest=tree.digest,
+        source_digest=source.digest,
+        applied=tuple(t.patch.name for t in applied),
+        retired=tuple(t.patch.name for t in trials if t.retired),
+    )
+
+
+def _materialised(
+    source: SourceTree,
+    overlay: Overlay,
+    applied: tuple[Trial, ...],
+    *,
+    store: Store,
+    reporter: Reporter,
+) -> SourceTree:
+    key = digest_data([source.digest, [t.patch.sha256 for t in applied]])
+
+    def make(dest: Path) -> None:
+        shutil.copytree(source.root, dest, symlinks=True)
+        for name, content in overlay.changed.items():
+            _write(dest / name, content)
+
+    def check(dest: Path) -> None:
+        wrong = [n for n, c in overlay.changed.items() if not _holds(dest / n, c)]
+        if wrong or tree_digest(dest) == tree_digest(source.root):
+            raise PatchError(
+                "the patches changed nothing",
+                why=f"these files are not what they should be: {', '.join(wrong) or 'none'}",
+                hint="the store may be on a broken disk: --store DIR names another",
+                kind="applied-to-nothing",
+            )
+
+    entry = store.materialise(
+        SHELF, key, make=make, check=check, reporter=reporter, label="patching the source"
+    )
+    return SourceTree(root=entry.root, digest=tree_digest(entry.root), origin=source.origin)
+
+
+def _refuse(trials: list[Trial]) -> None:
+    bad = [t for t in trials if not t.applies and not t.retired]
+    if not bad:
+        return
+    half = any(f.fit in (Fit.PARTLY, Fit.PRESENT) for t in bad for f in t.files)
+    crlf = any(f.fit is Fit.CRLF for t in bad for f in t.files)
+    hint = "the source is another revision than the patch is for: `llamawright patch check`"
+    if half:
+        hint = "the tree is half patched: use a fresh copy of the source"
+    if crlf:
+        hint = "the source was checked out with Windows line ends: set core.autocrlf=false"
+    raise PatchError(
+        f"{len(bad)} of {len(trials)} patches do not apply; nothing was changed",
+        why="\n".join(line for t in bad for line in t.faults),
+        hint=hint,
+        kind="half-patched" if half else "tree-crlf" if crlf else "patch-drift",
+    )
+
+
+def _tell(trial: Trial, reporter: Reporter) -> None:
+    known = {t.path: t for t in trial.patch.targets}
+    for file in trial.files:
+        after = sha256_bytes(file.content) if file.content is not None else ""
+        target = known.get(file.path)
+        if file.fit is Fit.OFFSET:
+            reporter.warn(f"{trial.patch.name}: {file.path}: {file.detail}")
+        elif target is None or target.after != after:
+            reporter.warn(f"{trial.patch.name}: {file.path} differs from the pinned revision")
+    reporter.info(f"{trial.patch.name}: applied ({trial.patch.reason})")
+
+
+def _write(path: Path, content: bytes | None) -> None:
+    if content is None:
+        path.unlink()
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = path.stat().st_mode if path.exists() else 0o644
+    path.write_bytes(content)
+    path.chmod(mode)
+
+
+def _holds(path: Path, content: bytes | None) -> bool:
+    if content is None:
+        return not path.exists()
+    return path.is_file() and sha256_file(path) == sha256_bytes(content)
