@@ -26,7 +26,7 @@ from llamawright.model.recipe import Recipe
 from llamawright.model.request import Request, SoftwareDriver, VerifyRequest
 from llamawright.model.toolchain import Toolchains
 from llamawright.model.verdict import Verdict
-from llamawright.package import pack, place, read_artifact
+from llamawright.package import pack, packed_before, place, read_artifact
 from llamawright.patching import Series, load_series, patch_tree, planned
 from llamawright.paths import data_root
 from llamawright.provide import SHELF, driver_environment, provide_set, provided_tools
@@ -174,10 +174,10 @@ class Pipeline:
             yield outcome.artifact.path
 
     def _artifact(self, plan: Plan) -> Artifact:
-        known = self.store.read_record("artifacts", plan.key, "artifact")
-        if known is not None and self.store.is_stamped("artifacts", plan.key):
+        known = packed_before(plan, self.store)
+        if known is not None:
             self.reporter.info(f"{plan.name}: packed before with the same key {plan.key[:12]}")
-            return read_artifact(self.store.shelf("artifacts", plan.key) / str(known["file"]))
+            return known
         with self._stage("provide"):
             self._provide(plan)
         with self._stage("fetch"):

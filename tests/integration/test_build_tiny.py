@@ -45,12 +45,12 @@ endif()
 """
 SOURCES = {
     "base.cpp": "const char *where() { return __FILE__; }\n",
-    "cpu.cpp": "const char *where();\nextern \"C\" const char *cpu() { return where(); }\n",
+    "cpu.cpp": 'const char *where();\nextern "C" const char *cpu() { return where(); }\n',
     "one.cpp": "static int f() { return 1; }\nint one() { return f(); }\n",
     "two.cpp": "static int g() { return 2; }\nint two() { return g(); }\n",
     "main.cpp": "#include <cstdio>\nint one();\nconst char *where();\n"
-    "int main() { std::printf(\"%d %s\\n\", one(), where()); }\n",
-    "vulkan.cpp": "const char *where();\nextern \"C\" const char *v() { return where(); }\n",
+    'int main() { std::printf("%d %s\\n", one(), where()); }\n',
+    "vulkan.cpp": 'const char *where();\nextern "C" const char *v() { return where(); }\n',
     "LICENSE": "Do as you like.\n",
 }  # fmt: skip
 

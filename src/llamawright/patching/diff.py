@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from unidiff.errors import UnidiffParseError
+from unidiff.patch import Hunk as UnidiffHunk
 from unidiff.patch import PatchedFile, PatchSet
 
 from llamawright.errors import PatchError
 
 DEV_NULL = "/dev/null"
+NO_END = "\\"
 REFUSED = ("rename from", "copy from", "GIT binary patch", "Binary files", "old mode", "new mode",
            "Submodule ", "literal ", "delta ")  # fmt: skip
 
@@ -58,19 +60,24 @@ def _edit(file: PatchedFile, name: str) -> FileEdit:
     path = _inside(file.source_file if deleted else file.target_file, name)
     if not created and not deleted and _inside(file.source_file, name) != path:
         raise _bad(name, f"it renames {file.source_file} to {file.target_file}", "bad-patch")
-    hunks = tuple(
-        Hunk(
-            line=hunk.source_start,
-            old=tuple(_text(line) for line in hunk if line.is_context or line.is_removed),
-            new=tuple(_text(line) for line in hunk if line.is_context or line.is_added),
-        )
-        for hunk in file
-    )
+    hunks = tuple(_hunk(hunk) for hunk in file)
     return FileEdit(path=path, hunks=hunks, created=created, deleted=deleted)
 
 
-def _text(line: object) -> str:
-    return str(getattr(line, "value", ""))
+def _hunk(hunk: UnidiffHunk) -> Hunk:
+    old: list[str] = []
+    new: list[str] = []
+    last: tuple[list[str], ...] = ()
+    for line in hunk:
+        if line.line_type == NO_END:
+            # The line before it is its file's last one and has no line end.
+            for side in last:
+                side[-1] = side[-1].removesuffix("\n")
+            continue
+        last = ((old,) if not line.is_added else ()) + ((new,) if not line.is_removed else ())
+        for side in last:
+            side.append(line.value)
+    return Hunk(line=hunk.source_start, old=tuple(old), new=tuple(new))
 
 
 def _inside(path: str, name: str) -> str:

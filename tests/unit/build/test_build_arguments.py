@@ -4,9 +4,9 @@ from pathlib import Path
 
 import package_kit
 from llamawright.build.arguments import configure_arguments, environment, prefix_map
-from llamawright.build.cache import cache_environment, since
 from llamawright.build.cache import _ccache as read_ccache
 from llamawright.build.cache import _sccache as read_sccache
+from llamawright.build.cache import cache_environment, since
 from llamawright.model.built import CacheStats
 from llamawright.model.inventory import Found, Role
 from llamawright.model.platform import Platform
