@@ -201,6 +201,10 @@ class RichMeter:
             self.live.update(self.task, completed=done, note=note)
 
 
+def _now() -> float:
+    return time.monotonic()
+
+
 @dataclass
 class PlainMeter:
     """Progress for logs: one line at most every ten seconds, with the time left."""
@@ -210,8 +214,8 @@ class PlainMeter:
     total: float | None
     unit: str
     done: float = 0.0
-    start: float = field(default_factory=lambda: time.monotonic())
-    said: float = field(default_factory=lambda: time.monotonic())
+    start: float = field(default_factory=_now)
+    said: float = field(default_factory=_now)
 
     def update(self, done: float, *, total: float | None = None, note: str = "") -> None:
         """Set how much is done; print when it is time to."""

@@ -189,7 +189,7 @@ class _Run:
         try:
             if not os.access(program, os.X_OK):
                 Path(program).stat()
-                raise PermissionError(errno.EACCES, "it is not executable") 
+                raise PermissionError(errno.EACCES, "it is not executable")
             return subprocess.Popen(
                 _bound_to_parent(self.command, self.limits),
                 cwd=self.command.cwd,

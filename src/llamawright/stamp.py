@@ -73,7 +73,8 @@ def identity(name: str) -> list[object] | None:
     try:
         status = Path(name).stat()
         if Path(name).is_dir():
-            return ["folder", hashlib.sha256("\0".join(sorted(os.listdir(name))).encode()).hexdigest()]
+            entries = "\0".join(sorted(e.name for e in os.scandir(name)))
+            return ["folder", hashlib.sha256(entries.encode()).hexdigest()]
     except OSError:
         return None
     return [status.st_size, status.st_mtime_ns, status.st_ino]

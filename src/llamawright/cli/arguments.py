@@ -29,7 +29,8 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+# argparse gives its sub-parsers no public name.
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
 
 
 def _verb(verbs: Verbs, name: str, text: str) -> argparse.ArgumentParser:

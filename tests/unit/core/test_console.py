@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 
-from llamawright import console as module
 from llamawright.console import Console, Host, duration, quantity
 from llamawright.errors import ToolchainConflictError
 
@@ -124,7 +124,7 @@ def test_a_log_gets_a_line_every_ten_seconds_with_the_time_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     console = make()
     with console.meter("compile", total=200, unit="steps") as meter:
         for done in range(0, 201, 20):
@@ -145,7 +145,7 @@ def test_a_short_job_prints_no_progress_at_all() -> None:
 
 def test_a_meter_without_a_total_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     console = make()
     with console.meter("download", total=None, unit="bytes") as meter:
         clock[0] = 11.0

@@ -114,7 +114,9 @@ def test_the_pasteable_line_repeats_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "with space"
     folder.mkdir()
     command = python("import os; print(os.environ['MINE'])", cwd=folder, MINE="a b")
-    shell = subprocess.run(command.pasteable, shell=True, capture_output=True, text=True, check=True)
+    shell = subprocess.run(
+        command.pasteable, shell=True, capture_output=True, text=True, check=True
+    )
     assert shell.stdout == "a b\n"
 
 

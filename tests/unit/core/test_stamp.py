@@ -55,9 +55,7 @@ def test_a_settings_file_that_appears_runs_again(world: tuple[RunStamp, Path, Pa
     assert stamp.load() is None
 
 
-def test_a_new_program_on_path_runs_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_program_on_path_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
