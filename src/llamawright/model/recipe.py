@@ -180,22 +180,24 @@ class Prompt:
 class Workload:
     """How much is computed: ``chunks`` of ``context`` tokens of the text at each batch size.
 
-    ``prompts`` is how many of the recipe's prompts are run, from the first one on.
+    ``prompts`` has one entry for each of the recipe's prompts that is run, from the first
+    one on: how many of its tokens are computed at a time.
     """
 
     context: int
     chunks: int
     batches: tuple[int, ...]
-    prompts: int
+    prompts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
     """What proves an artifact: model, prompts, text, limits in seconds.
 
-    ``context``, ``chunks`` and ``batches`` are for hardware; ``software`` is for a device
-    that is a CPU in disguise and computes a few tokens a second. ``baselines`` are the CPU
-    variants that a CPU artifact is compared with, the plainest of each machine.
+    ``hardware`` is the work for a real device, ``software`` that for one that is a CPU in
+    disguise and computes a few tokens a second; without them ``context`` and ``chunks`` are
+    computed in one batch. ``baselines`` are the CPU variants that a CPU artifact is compared
+    with, the plainest of each machine.
     """
 
     model: ModelPin
@@ -210,19 +212,18 @@ class Verification:
     first_token_s: float
     total_s: float
     output_cap: int
-    batches: tuple[int, ...] = (32,)
+    hardware: Workload | None = None
     software: Workload | None = None
     baselines: tuple[str, ...] = ()
 
     def workload(self, *, software: bool) -> Workload:
         """Return how much is computed on a hardware or a software device."""
-        if software and self.software is not None:
-            return self.software
-        return Workload(
+        chosen = self.software if software else self.hardware
+        return chosen or Workload(
             context=self.context,
             chunks=self.chunks,
-            batches=self.batches,
-            prompts=len(self.prompts),
+            batches=(self.context,),
+            prompts=(self.context,) * len(self.prompts),
         )
 
 

@@ -1,0 +1,118 @@
+"""Which device is proved. Pure: lists and a selector in, a choice or a refusal out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from llamawright.errors import NoDeviceError, UsageError
+from llamawright.model.verdict import Device
+from llamawright.verify.nvidia import normal_pci
+from llamawright.verify.witness import Sighting, Witness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A device that the artifact lists, with what the machine says of it, if anything."""
+
+    device: Device
+    witness: Witness | None = None
+
+
+def match_up(listed: Sequence[Device], sighting: Sighting) -> tuple[Candidate, ...]:
+    """Join both lists by name, in their order: ggml keeps the loader's.
+
+    Whatever either side says about software counts: a device that one of them calls a CPU
+    is never hardware.
+    """
+    left = list(sighting.devices)
+    found = []
+    for device in listed:
+        witness = next((w for w in left if w.name == device.name), None)
+        if witness is None:
+            found.append(Candidate(device=device))
+            continue
+        left.remove(witness)
+        joined = replace(
+            device,
+            software=device.software or witness.software,
+            driver=witness.driver,
+            pci=witness.pci,
+        )
+        found.append(Candidate(device=joined, witness=witness))
+    return tuple(found)
+
+
+def select(candidates: Sequence[Candidate], selector: str | None) -> Candidate | None:
+    """Return the device that is meant, ``None`` when there is none.
+
+    Without a selector that is the first hardware device. Raises ``UsageError`` when a name
+    fits several.
+    """
+    if selector is None:
+        return next((c for c in candidates if not c.device.software), None)
+    for fits in (_by_id, _by_pci, _by_name, _by_part):
+        hits = [c for c in candidates if fits(c.device, selector.strip())]
+        if len(hits) > 1:
+            raise UsageError(
+                f"'{selector}' names {len(hits)} devices",
+                why="\n".join(told(c.device) for c in hits),
+                hint=f"name one by its id, such as --device {hits[0].device.id}",
+                kind="ambiguous-device",
+            )
+        if hits:
+            return hits[0]
+    return None
+
+
+def witnessed(sighting: Sighting, selector: str) -> Witness | None:
+    """Return the one device of the machine that a selector names, or ``None``."""
+    wanted = selector.strip().casefold()
+    hits = [
+        w
+        for w in sighting.devices
+        if wanted in w.name.casefold() or (w.pci and normal_pci(selector) == w.pci)
+    ]
+    return hits[0] if len(hits) == 1 else None
+
+
+def no_such_device(
+    selector: str, candidates: Iterable[Candidate], sighting: Sighting
+) -> NoDeviceError:
+    """Return the refusal for a device that isn't there, with all that are."""
+    lines = [told(c.device) for c in candidates]
+    names = {c.device.name for c in candidates}
+    others = [w for w in sighting.devices if w.name not in names]
+    lines += [f"{w.name} ({'software' if w.software else 'not used by ggml'})" for w in others]
+    there = "\n".join(lines) or sighting.told or "the artifact lists no device"
+    return NoDeviceError(
+        f"there is no device '{selector}' here",
+        why=f"what there is:\n{there}" if lines else there,
+        hint="name one of them with --device, or leave it out for the first"
+        if lines
+        else "check that the device's driver is installed: llamawright doctor",
+        kind="no-such-device",
+    )
+
+
+def told(device: Device) -> str:
+    """Return a device as one line."""
+    pci = f" [{device.pci}]" if device.pci else ""
+    kind = " (software)" if device.software else ""
+    return f"{device.id}: {device.name}{pci}{kind}"
+
+
+def _by_id(device: Device, selector: str) -> bool:
+    return device.id.casefold() == selector.casefold()
+
+
+def _by_pci(device: Device, selector: str) -> bool:
+    return bool(device.pci) and normal_pci(selector) == device.pci
+
+
+def _by_name(device: Device, selector: str) -> bool:
+    return device.name.casefold() == selector.casefold()
+
+
+def _by_part(device: Device, selector: str) -> bool:
+    return bool(selector) and selector.casefold() in device.name.casefold()

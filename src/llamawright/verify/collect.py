@@ -1,0 +1,139 @@
+"""Finished runs to evidence, numbers and speed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from llamawright.model.recipe import Verification, Workload
+from llamawright.model.verdict import Numbers, RunRecord, Speed
+from llamawright.verify import evidence
+from llamawright.verify.evidence import Evidence, Expected, Observed
+from llamawright.verify.logs import read_bench, read_load, read_numbers
+from llamawright.verify.patterns import PatternSet
+from llamawright.verify.runs import SPEED_RUN
+from llamawright.verify.supervise import Finished, Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """All runs of a proof, as they ended: prompts first, then probabilities, then speed."""
+
+    reference: tuple[Finished, ...]
+    device: tuple[Finished, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What the proof demands.
+
+    ``layers`` is what an own model's head says, 0 when it does not; ``witness`` the device's
+    name as its driver gives it, empty with the reason in ``unseen``; ``forbidden`` are the
+    backends that a reference must not load.
+    """
+
+    expected: Expected
+    verification: Verification
+    work: Workload
+    pinned: bool
+    witness: str = ""
+    unseen: str = ""
+    forbidden: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What the runs add up to."""
+
+    evidence: tuple[Evidence, ...]
+    numbers: tuple[Numbers, ...]
+    speed: Speed
+    token_s: tuple[float, ...]
+
+
+def collect(runs: Runs, demand: Demand, observed: Observed, patterns: PatternSet) -> Collected:
+    """Judge every run of a proof whose runs all ended well."""
+    prompts = len(runs.reference) - 1
+    greedy, rest = runs.device[:prompts], runs.device[prompts:]
+    compared = rest[: len(demand.work.batches)]
+    facts = [read_load(r.lines, patterns) for r in (*greedy, *compared)]
+    found: list[Evidence] = []
+    if not demand.expected.cpu:
+        pci = next((f.pci for f in facts if f.pci), "")
+        device = demand.expected.device
+        found.append(evidence.identity(device, pci, demand.witness, demand.unseen))
+    for run, fact in zip((*greedy, *compared), facts, strict=True):
+        found += evidence.placement(run.task.name, fact, demand.expected)
+    found += evidence.physical(observed, demand.expected)
+    reference_facts = [read_load(r.lines, patterns) for r in runs.reference]
+    found.append(evidence.reference(reference_facts, demand.forbidden))
+    found += _answers(runs.reference[:prompts], greedy, demand)
+    numbers = []
+    for batch, run in zip(demand.work.batches, compared, strict=True):
+        table = read_numbers(run.stdout, patterns, context=demand.work.context, batch=batch)
+        found += evidence.divergence(table, batch, demand.work.chunks, demand.verification)
+        numbers += [table] if table else []
+    speed, token_s = _speed(greedy, compared, rest, demand)
+    return Collected(evidence=tuple(found), numbers=tuple(numbers), speed=speed, token_s=token_s)
+
+
+def _answers(
+    wanted: Sequence[Finished], seen: Sequence[Finished], demand: Demand
+) -> list[Evidence]:
+    found = []
+    for number, (ours, theirs) in enumerate(zip(wanted, seen, strict=True)):
+        prompt = demand.verification.prompts[number]
+        # Another model may not know it; then its CPU run does not either.
+        if prompt.expect and (demand.pinned or prompt.expect in ours.stdout):
+            found.append(evidence.answer(theirs.stdout, prompt.expect))
+            found.append(evidence.answer(ours.stdout, prompt.expect))
+        label = f"prompt {number + 1}, {prompt.tokens} tokens"
+        found.append(evidence.tokens(label, ours.stdout, theirs.stdout, pinned=demand.pinned))
+    return found
+
+
+def _speed(
+    greedy: Sequence[Finished],
+    compared: Sequence[Finished],
+    rest: Sequence[Finished],
+    demand: Demand,
+) -> tuple[Speed, tuple[float, ...]]:
+    """Take upstream's benchmark where it ran, our own clock elsewhere."""
+    longest = max(greedy, key=lambda r: len(r.tokens))
+    steps = tuple(b - a for a, b in pairwise(longest.tokens))
+    generation = len(steps) / sum(steps) if steps and sum(steps) > 0 else 0.0
+    prompt = 0.0
+    if compared:
+        batch = max(demand.work.batches)
+        at = demand.work.batches.index(batch)
+        passes = max(1, batch // demand.work.context)
+        together = min(passes, demand.work.chunks) * demand.work.context
+        prompt = together / max(_between(compared[at], Phase.FIRST_TOKEN, Phase.DONE), 1e-6)
+    for run in rest:
+        if run.task.name == SPEED_RUN:
+            measured = read_bench(run.stdout)
+            prompt, generation = measured[0] or prompt, measured[1] or generation
+    return Speed(
+        prompt_tps=round(prompt, 2),
+        generation_tps=round(generation, 2),
+        load_s=round(greedy[0].marks.get(Phase.FIRST_TOKEN, 0.0), 3),
+        first_token_s=round(_between(greedy[0], Phase.FIRST_TOKEN, Phase.DONE), 3),
+    ), steps
+
+
+def _between(run: Finished, first: Phase, then: Phase) -> float:
+    return max(0.0, run.marks.get(then, run.seconds) - run.marks.get(first, 0.0))
+
+
+def records(runs: Sequence[Finished], patterns: PatternSet) -> tuple[RunRecord, ...]:
+    """Return the runs for the verdict, with the lines of their logs that were read."""
+    told = (
+        patterns.backend_loaded, patterns.using, patterns.offloaded, patterns.weights,
+        patterns.no_gpu, patterns.cpu_type, patterns.compute_begins,
+    )  # fmt: skip
+
+    def interesting(line: str) -> bool:
+        return any(p.search(patterns.prefix.sub("", line, count=1)) for p in told)
+
+    return tuple(run.record(interesting) for run in runs)

@@ -1,0 +1,145 @@
+"""What was seen in all runs to one verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llamawright.model.verdict import RunRecord, State, Verdict
+from llamawright.transfer.opened import recheck
+from llamawright.verify.collect import Demand, Runs, collect, records
+from llamawright.verify.draft import Draft
+from llamawright.verify.evidence import Evidence, Expected, Observed, listed
+from llamawright.verify.gguf_header import GgufHeader
+from llamawright.verify.judge import (
+    Ruling,
+    hint_of,
+    needed_kinds,
+    rule,
+    rule_failure,
+    run_failure,
+)
+from llamawright.verify.logs import read_load
+from llamawright.verify.memory import MemoryWatch, maps_readable
+from llamawright.verify.runs import Course
+from llamawright.verify.setup import Setting
+from llamawright.verify.survey import Chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A proof that ran: where, on what, and what came out. ``told`` names the reference."""
+
+    setting: Setting
+    chosen: Chosen
+    course: Course
+    header: GgufHeader
+    runs: Runs
+    watch: MemoryWatch
+    told: str
+
+    @property
+    def records(self) -> tuple[RunRecord, ...]:
+        """Return every run for the verdict, the device list first."""
+        view = self.chosen.view
+        first = (view.run,) if view else ()
+        every = (*first, *self.runs.reference, *self.runs.device)
+        return records(every, self.setting.stage.patterns)
+
+
+def conclude(attempt: Attempt, draft: Draft) -> Verdict:
+    """Return the verdict: a file that vanished, a run that failed, or what the evidence says."""
+    patterns = attempt.setting.stage.patterns
+    ruling = _vanished(attempt) or _failed_run(attempt)
+    if ruling is not None:
+        return draft.verdict(
+            ruling,
+            device=attempt.chosen.device,
+            devices=attempt.chosen.listed,
+            runs=attempt.records,
+            reference=attempt.told,
+            patterns=patterns.version,
+        )
+    observed, demand = _observed(attempt), _demand(attempt)
+    found = collect(attempt.runs, demand, observed, patterns)
+    every = (*_listed(attempt), *found.evidence)
+    ruling = rule(
+        every,
+        found.numbers,
+        software=attempt.chosen.device.software,
+        needed=needed_kinds(cpu=attempt.setting.cpu, pinned=demand.pinned),
+    )
+    return draft.verdict(
+        ruling,
+        device=attempt.chosen.device,
+        devices=attempt.chosen.listed,
+        checks=[e.check for e in every],
+        runs=attempt.records,
+        speed=found.speed,
+        numbers=found.numbers,
+        token_s=found.token_s,
+        reference=attempt.told,
+        patterns=patterns.version,
+    )
+
+
+def _vanished(attempt: Attempt) -> Ruling | None:
+    """Look at every file again: antivirus software takes some away while they run."""
+    faults = recheck(attempt.setting.install.root, attempt.setting.manifest)
+    if not faults:
+        return None
+    kind = "removed-after-unpack"
+    why = "; ".join(fault.told for fault in faults)
+    return Ruling(state=State.FAILED, failure=kind, why=why, hint=hint_of(kind))
+
+
+def _failed_run(attempt: Attempt) -> Ruling | None:
+    for run in (*attempt.runs.reference, *attempt.runs.device):
+        failure = run_failure(run)
+        if failure is not None:
+            return rule_failure(*failure, of_reference=not run.task.on_device)
+    return None
+
+
+def _listed(attempt: Attempt) -> tuple[Evidence, ...]:
+    if attempt.setting.cpu:
+        return ()
+    return (listed(attempt.chosen.device, attempt.chosen.listed),)
+
+
+def _observed(attempt: Attempt) -> Observed:
+    rise, source = attempt.watch.rise()
+    driver = attempt.chosen.driver
+    return Observed(
+        libraries=frozenset(attempt.watch.sampler.libraries) if maps_readable() else None,
+        memory=rise,
+        memory_source=source,
+        modules=tuple(str(m) for m in attempt.setting.modules),
+        driver_root=str(driver.root.resolve()) if driver else "",
+    )
+
+
+def _demand(attempt: Attempt) -> Demand:
+    verification = attempt.course.verification
+    pinned = bool(attempt.setting.request.model_sha256)
+    witness, view = attempt.chosen.candidate.witness, attempt.chosen.view
+    unseen = view.sighting.told if view else ""
+    return Demand(
+        expected=Expected(
+            device=attempt.chosen.device,
+            layers=verification.model.layers + 1 if pinned else _layers(attempt),
+            weights=attempt.header.on_device,
+            cpu=attempt.setting.cpu,
+        ),
+        verification=verification,
+        work=attempt.course.work,
+        pinned=pinned,
+        witness=witness.name if witness else "",
+        unseen=unseen or "the driver does not show it under this name",
+        forbidden=attempt.setting.forbidden,
+    )
+
+
+def _layers(attempt: Attempt) -> int:
+    """Return an own model's layers: some keep spare ones that are never loaded."""
+    facts = read_load(attempt.runs.device[0].lines, attempt.setting.stage.patterns)
+    return facts.offloaded[1] if facts.offloaded else attempt.header.layers + 1

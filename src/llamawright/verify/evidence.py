@@ -1,0 +1,356 @@
+"""Evidence: what was claimed, what was seen, and whether both agree. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+
+from llamawright.model.recipe import Verification
+from llamawright.model.verdict import Check, Device, Numbers, Outcome
+from llamawright.verify.logs import MIB, LoadFacts
+from llamawright.verify.patterns import DRIVER_LIBRARIES, SOFTWARE_LIBRARIES
+
+# Buffers and memory may be smaller than the file's tensors by rounding and packing.
+ENOUGH = 0.9
+
+
+class Kind(StrEnum):
+    """What a piece of evidence speaks of; the classes of failure are made from these."""
+
+    LISTED = "listed"
+    IDENTITY = "identity"
+    OFFLOADED = "offloaded"
+    ASSIGNED = "assigned"
+    WEIGHTS = "weights"
+    MEMORY = "memory"
+    MODULE = "module"
+    DRIVER = "driver"
+    REFERENCE = "reference"
+    ANSWER = "answer"
+    TOKENS = "tokens"
+    DIVERGENCE = "divergence"
+    AGREEMENT = "agreement"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A check and its kind.
+
+    ``optional``: that it could not be read here is no failure. ``share`` is the part of the
+    model that a claim puts on the device, from 0 to 1.
+    """
+
+    kind: Kind
+    check: Check
+    optional: bool = False
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a device must show: its layers, and the bytes of weights in its buffers."""
+
+    device: Device
+    layers: int
+    weights: int
+    cpu: bool = False
+
+    @property
+    def buffers(self) -> str:
+        """Return what the names of the device's own buffers begin with."""
+        return self.device.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What the system showed of the first run on the device.
+
+    ``libraries`` are the mapped files, ``None`` where that cannot be read; ``memory`` is
+    the rise in bytes of the device's memory, ``None`` with the reason in ``memory_source``.
+    """
+
+    libraries: frozenset[str] | None = None
+    memory: int | None = None
+    memory_source: str = ""
+    modules: tuple[str, ...] = ()
+    driver_root: str = ""
+    pci: Mapping[str, str] = field(default_factory=dict)
+
+
+def placement(run: str, facts: LoadFacts, expected: Expected) -> tuple[Evidence, ...]:
+    """Judge where one run says its layers and weights went."""
+    name, wanted = expected.device.id, expected.layers
+    assigned = facts.assigned.get(name, 0)
+    others = {k: v for k, v in facts.assigned.items() if k != name}
+    seen = ", ".join(f"{v} on {k}" for k, v in ({name: assigned} | others).items() if v)
+    evidence = [
+        _make(
+            Kind.ASSIGNED,
+            f"layers assigned ({run})",
+            _grade(readable=bool(facts.assigned), passed=assigned == wanted and not others),
+            expected=f"{wanted} on {name}, none elsewhere",
+            seen=seen or "the log does not say",
+            source="log",
+            share=assigned / wanted,
+        ),
+        _weights(run, facts, expected),
+    ]
+    if not expected.cpu:
+        evidence.insert(0, _offloaded(run, facts, wanted))
+    return tuple(evidence)
+
+
+def _offloaded(run: str, facts: LoadFacts, wanted: int) -> Evidence:
+    done = facts.offloaded
+    clean = done == (wanted, wanted) and not facts.no_gpu
+    seen = f"{done[0]}/{done[1]}" if done else "the log does not say"
+    if facts.no_gpu:
+        seen += ", and 'no usable GPU found'"
+    return _make(
+        Kind.OFFLOADED,
+        f"layers offloaded ({run})",
+        _grade(readable=done is not None or facts.no_gpu, passed=clean),
+        expected=f"{wanted}/{wanted}",
+        seen=seen,
+        source="log",
+        share=done[0] / max(done[1], 1) if done else 0.0,
+    )
+
+
+def _weights(run: str, facts: LoadFacts, expected: Expected) -> Evidence:
+    own = sum(v for k, v in facts.weights.items() if _is_own(k, expected.buffers))
+    seen = ", ".join(f"{k} {mib(v)}" for k, v in sorted(facts.weights.items()))
+    return _make(
+        Kind.WEIGHTS,
+        f"weights in its buffers ({run})",
+        _grade(readable=bool(facts.weights), passed=own >= ENOUGH * expected.weights),
+        expected=f"at least {mib(int(ENOUGH * expected.weights))} in {expected.buffers}",
+        seen=seen or "the log names no buffer",
+        source="log",
+        share=own / max(expected.weights, 1),
+    )
+
+
+def _is_own(buffer: str, device: str) -> bool:
+    """Whether a buffer is the device's: ``Vulkan0``, ``CPU_Mapped``, but not ``Vulkan10``."""
+    return buffer == device or buffer.startswith(f"{device}_")
+
+
+def physical(observed: Observed, expected: Expected) -> tuple[Evidence, ...]:
+    """Judge what the system showed, whatever the artifact says of itself."""
+    found = [_module(observed)]
+    if not expected.cpu:
+        found += [_driver(observed, expected.device), _memory(observed, expected)]
+    return tuple(found)
+
+
+def _module(observed: Observed) -> Evidence:
+    names = ", ".join(sorted(PurePath(m).name for m in observed.modules))
+    mapped = observed.libraries or frozenset()
+    hits = [m for m in observed.modules if m in mapped]
+    return _make(
+        Kind.MODULE,
+        "module mapped",
+        _grade(readable=bool(mapped), passed=bool(hits)),
+        expected=f"the artifact's own {names}",
+        seen=", ".join(PurePath(h).name for h in hits) or _unmapped(observed),
+        source="/proc/PID/maps",
+        optional=observed.libraries is None,
+    )
+
+
+def _driver(observed: Observed, device: Device) -> Evidence:
+    """Judge whether a driver is in the process: for hardware one that is no software."""
+    mapped = observed.libraries or frozenset()
+    drivers = sorted(m for m in mapped if DRIVER_LIBRARIES.match(PurePath(m).name))
+    wanted = "a driver's library that is no software renderer"
+    if device.software:
+        wanted = "the software driver's library"
+        good = [d for d in drivers if d.startswith(observed.driver_root or "/")]
+    else:
+        good = [d for d in drivers if not SOFTWARE_LIBRARIES.match(PurePath(d).name)]
+    return _make(
+        Kind.DRIVER,
+        "driver mapped",
+        _grade(readable=bool(mapped), passed=bool(good)),
+        expected=wanted,
+        seen=", ".join(PurePath(d).name for d in good or drivers) or _unmapped(observed),
+        source="/proc/PID/maps",
+        optional=observed.libraries is None,
+    )
+
+
+def _unmapped(observed: Observed) -> str:
+    if observed.libraries is None:
+        return "this system does not show what a process maps"
+    return "not mapped" if observed.libraries else "the process ended before it could be read"
+
+
+def _memory(observed: Observed, expected: Expected) -> Evidence:
+    need = int(ENOUGH * expected.weights)
+    rise = observed.memory
+    return _make(
+        Kind.MEMORY,
+        "device memory rose",
+        _grade(readable=rise is not None, passed=rise is not None and rise >= need),
+        expected=f"by at least {mib(need)}",
+        seen=observed.memory_source if rise is None else f"by {mib(rise)}",
+        source=observed.memory_source if rise is not None else "none",
+        optional=rise is None,
+    )
+
+
+def identity(device: Device, pci_seen: str, seen_by_driver: str, told: str) -> Evidence:
+    """Judge whether the artifact and the driver speak of one device.
+
+    ``pci_seen`` is the place that the run's log names, ``seen_by_driver`` the name that the
+    driver gives, empty with the reason in ``told``.
+    """
+    same_place = not (pci_seen and device.pci) or pci_seen.lower() == device.pci
+    same_name = not seen_by_driver or seen_by_driver == device.name
+    seen = seen_by_driver or told
+    if not same_place:
+        seen += f" at {device.pci}, but the run used {pci_seen}"
+    return _make(
+        Kind.IDENTITY,
+        "device as its driver shows it",
+        _grade(readable=bool(seen_by_driver), passed=same_name) if same_place else Outcome.FAIL,
+        expected=device.name,
+        seen=seen,
+        source="asked without the artifact",
+        optional=not seen_by_driver,
+    )
+
+
+def answer(text: str, expect: str) -> Evidence:
+    """Judge whether the known word is in the answer."""
+    shown = " ".join(text.split())[:80]
+    return _make(
+        Kind.ANSWER,
+        "known answer",
+        _grade(readable=True, passed=expect in text),
+        expected=f"contains '{expect}'",
+        seen=f"'{shown}'" if shown else "nothing was printed",
+        source="stdout",
+    )
+
+
+def tokens(label: str, wanted: str, seen: str, *, pinned: bool) -> Evidence:
+    """Judge whether the greedy text is the reference's, letter for letter.
+
+    A user's own model may have tokens so nearly equal that rounding decides between them:
+    there a difference says nothing.
+    """
+    same = bool(wanted.strip()) and wanted == seen
+    return _make(
+        Kind.TOKENS,
+        f"greedy tokens ({label})",
+        _grade(readable=same or pinned, passed=same),
+        expected=f"as on the CPU: '{' '.join(wanted.split())}'",
+        seen="the same" if same else f"'{' '.join(seen.split())}'",
+        source="stdout",
+        optional=not pinned,
+    )
+
+
+def divergence(
+    numbers: Numbers | None, batch: int, chunks: int, limits: Verification
+) -> tuple[Evidence, ...]:
+    """Judge the probabilities of one batch size."""
+    if numbers is None or len(numbers.per_chunk) != chunks:
+        seen = "no table" if numbers is None else f"{len(numbers.per_chunk)} of {chunks} chunks"
+        kinds = ((Kind.DIVERGENCE, "divergence"), (Kind.AGREEMENT, "top-1 agreement"))
+        return tuple(
+            _make(
+                k,
+                f"{n}, batch {batch}",
+                Outcome.UNKNOWN,
+                expected="numbers",
+                seen=seen,
+                source="llama-perplexity",
+            )
+            for k, n in kinds
+        )
+    finite = all(math.isfinite(v) for v in (*numbers.per_chunk, numbers.mean_kld, numbers.top1))
+    most, least = limits.max_mean_kld.value, limits.min_top1.value
+    close = finite and abs(numbers.mean_kld) <= most
+    return (
+        _make(
+            Kind.DIVERGENCE,
+            f"divergence, batch {batch}",
+            _grade(readable=True, passed=close),
+            expected=f"mean KL divergence at most {most:g} nats",
+            seen=f"{numbers.mean_kld:.5f} nats over {numbers.positions} tokens"
+            if finite
+            else "not a number",
+            source="llama-perplexity",
+        ),
+        _make(
+            Kind.AGREEMENT,
+            f"top-1 agreement, batch {batch}",
+            _grade(readable=True, passed=finite and numbers.top1 >= least),
+            expected=f"at least {least:.0%}",
+            seen=f"{numbers.top1:.1%} of {numbers.positions} tokens" if finite else "not a number",
+            source="llama-perplexity",
+        ),
+    )
+
+
+def reference(facts: Sequence[LoadFacts], forbidden: Iterable[str]) -> Evidence:
+    """Judge whether the runs to compare with really had nothing but the CPU."""
+    loaded = sorted({b.name for f in facts for b in f.backends} & set(forbidden))
+    elsewhere = sorted({d for f in facts for d in f.assigned if d != "CPU"})
+    seen = [*(f"loaded {b}" for b in loaded), *(f"layers on {d}" for d in elsewhere)]
+    known = bool(facts) and all(f.assigned for f in facts)
+    return _make(
+        Kind.REFERENCE,
+        "reference ran on the CPU alone",
+        _grade(readable=known, passed=not seen),
+        expected="no device backend loaded, every layer on the CPU",
+        seen=", ".join(seen) or ("the CPU alone" if known else "the log does not say"),
+        source="log",
+    )
+
+
+def listed(device: Device, there: Sequence[Device]) -> Evidence:
+    """Judge whether the artifact itself lists the device."""
+    names = ", ".join(f"{d.id}: {d.name}" for d in there) or "none"
+    return _make(
+        Kind.LISTED,
+        "device listed by the artifact",
+        _grade(
+            readable=True, passed=any((d.id, d.name) == (device.id, device.name) for d in there)
+        ),
+        expected=f"{device.id}: {device.name}",
+        seen=names,
+        source="--list-devices",
+    )
+
+
+def mib(size: int) -> str:
+    """Return bytes as MiB."""
+    return f"{size / MIB:.1f} MiB"
+
+
+def _grade(*, readable: bool, passed: bool) -> Outcome:
+    if not readable:
+        return Outcome.UNKNOWN
+    return Outcome.PASS if passed else Outcome.FAIL
+
+
+def _make(
+    kind: Kind,
+    name: str,
+    outcome: Outcome,
+    *,
+    expected: str,
+    seen: str,
+    source: str,
+    optional: bool = False,
+    share: float = 0.0,
+) -> Evidence:
+    check = Check(name=name, outcome=outcome, expected=expected, seen=seen, source=source)
+    return Evidence(kind=kind, check=check, optional=optional, share=share)

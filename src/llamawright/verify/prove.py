@@ -1,0 +1,214 @@
+"""From a packed file to a verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from llamawright.digest import sha256_file
+from llamawright.errors import DownloadError, NoDeviceError, PackageError
+from llamawright.model.artifact import Manifest
+from llamawright.model.ports import Reporter
+from llamawright.model.request import SoftwareDriver, VerifyRequest
+from llamawright.model.verdict import Device, State, Verdict
+from llamawright.paths import remove_tree
+from llamawright.store import Store, work_lock
+from llamawright.transfer.opened import open_artifact
+from llamawright.verify import quarantine
+from llamawright.verify.choose import Candidate
+from llamawright.verify.collect import Runs
+from llamawright.verify.conclude import Attempt, conclude
+from llamawright.verify.draft import Draft, cpu_name, limits_of
+from llamawright.verify.gguf_header import GgufHeader, read_header
+from llamawright.verify.install import Install, lost_modules, missing_modules
+from llamawright.verify.judge import Ruling, hint_of
+from llamawright.verify.memory import watching
+from llamawright.verify.runs import probe_limits
+from llamawright.verify.setup import Setting, make_course, make_setting, make_sides
+from llamawright.verify.supervise import Finished
+from llamawright.verify.survey import Chosen, settle
+
+ProvideDriver = Callable[[], SoftwareDriver | None]
+KEY_DIGITS = 9
+
+
+def verify(
+    request: VerifyRequest,
+    *,
+    store: Store,
+    reporter: Reporter,
+    provide_driver: ProvideDriver | None = None,
+) -> Verdict:
+    """Prove a packed artifact by inference; a failed proof is a verdict, not an exception.
+
+    ``provide_driver`` may fetch a software driver and is only asked when there is no
+    hardware device and ``request.driver`` is absent. Raises ``PackageError`` for a file
+    that is no whole artifact, ``DownloadError`` or ``UsageError`` for a wrong model,
+    ``NoDeviceError`` for a named device that isn't there, ``UsageError`` for one that is
+    named ambiguously.
+    """
+    began = time.monotonic()
+    header, model_sha256 = read_model(request)
+    sha256 = sha256_file(request.artifact) if request.artifact.is_file() else ""
+    draft = Draft(
+        artifact=request.artifact.name,
+        artifact_sha256=sha256,
+        model=request.model.name,
+        model_sha256=model_sha256,
+        limits=limits_of(request.verification),
+        began=began,
+    )
+    found = quarantine.freezes(store.journal, artifact=sha256)
+    if found and not request.clear_quarantine:
+        return draft.verdict(quarantine.ruling(found))
+    quarantine.lift(store.journal, found)
+    proof = _Proof(
+        request=request,
+        header=header,
+        draft=draft,
+        store=store,
+        reporter=reporter,
+        provide_driver=provide_driver or (lambda: None),
+    )
+    key = f"verify-{sha256[:KEY_DIGITS] or 'absent'}"
+    # Not the system's temporary folder: that is often mounted noexec, or in memory.
+    with store.lock(work_lock(key), reporter=reporter, what=f"verify {draft.artifact}"):
+        room = store.work(key)
+        remove_tree(room)
+        room.mkdir(parents=True)
+        try:
+            return proof.verdict(room)
+        finally:
+            remove_tree(room)
+
+
+def read_model(request: VerifyRequest) -> tuple[GgufHeader, str]:
+    """Check the model before anything runs, and return its head and sha256."""
+    path, pin = request.model, request.model_sha256
+    actual = sha256_file(path) if path.is_file() else ""
+    if pin and actual != pin:
+        size = path.stat().st_size if actual else 0
+        raise DownloadError(
+            f"{path.name} is not the model that the recipe pins",
+            why=f"its {size} bytes have the sha256 {actual or 'of no file'}; pinned are "
+            f"{request.verification.model.size} bytes with {pin}",
+            hint="remove the file: the next run fetches it again",
+            kind="wrong-model",
+        )
+    return read_header(path), actual
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proof:
+    request: VerifyRequest
+    header: GgufHeader
+    draft: Draft
+    store: Store
+    reporter: Reporter
+    provide_driver: ProvideDriver
+
+    def verdict(self, room: Path) -> Verdict:
+        """Unpack, choose a device, run, judge."""
+        request = self.request
+        try:
+            manifest = open_artifact(request.artifact, room / "artifact")
+        except PackageError as error:
+            return self.draft.verdict(_tampered(error, request))
+        install = Install(root=(room / "artifact").resolve(), platform=request.platform)
+        if manifest.platform != request.platform:
+            return self.draft.verdict(_other_platform(manifest, request))
+        missing = missing_modules(install, manifest, request.rules)
+        if missing:
+            return self.draft.verdict(_module_missing(", ".join(missing), "it is not there"))
+        setting = make_setting(
+            request,
+            manifest,
+            install,
+            room=room,
+            store=self.store,
+            sha256=self.draft.artifact_sha256,
+        )
+        chosen = self._choose(setting)
+        if isinstance(chosen, Ruling):
+            return self.draft.verdict(chosen, patterns=setting.stage.patterns.version)
+        if request.require_hardware and chosen.device.software:
+            raise _no_hardware(chosen.device)
+        self.reporter.info(f"device: {chosen.device.id} {chosen.device.name}")
+        return conclude(self._attempt(setting, chosen), self.draft)
+
+    def _choose(self, setting: Setting) -> Chosen | Ruling:
+        if setting.cpu:
+            device = Device(id="CPU", name=cpu_name(), backend="cpu", memory=0, software=False)
+            return Chosen(candidate=Candidate(device=device), view=None, env={})
+        probing = replace(setting.stage, limits=probe_limits(setting.stage.limits))
+
+        def run_list(argv: tuple[str, ...], env: Mapping[str, str]) -> Finished:
+            return probing.run("device list", argv, env, on_device=True)
+
+        def driver() -> SoftwareDriver | None:
+            return self.request.driver or self.provide_driver()
+
+        return settle(setting.scene, self.request.device, run_list, driver)
+
+    def _attempt(self, setting: Setting, chosen: Chosen) -> Attempt:
+        course = make_course(setting, chosen.device)
+        reference, device, told = make_sides(setting, chosen)
+        meter = self.reporter.meter("verify", total=course.count, unit="runs")
+        with meter as live, watching(chosen.device, cpu=setting.cpu) as watch:
+            first = course.reference(reference, live)
+            then: tuple[Finished, ...] = ()
+            if all(run.clean for run in first):
+                then = course.device(device, watch.sampler, live, len(first))
+        return Attempt(
+            setting=setting,
+            chosen=chosen,
+            course=course,
+            header=self.header,
+            runs=Runs(reference=first, device=then),
+            watch=watch,
+            told=told,
+        )
+
+
+def _tampered(error: PackageError, request: VerifyRequest) -> Ruling:
+    """Turn an archive that is whole but not what its manifest says into a verdict."""
+    if error.kind != "hash-mismatch":
+        raise error
+    lost = lost_modules(error, request.rules, request.platform)
+    if lost:
+        return _module_missing(lost, "the manifest names it and the archive does not hold it")
+    return Ruling(
+        state=State.FAILED,
+        failure="hash-mismatch",
+        why=f"{error.what}: {error.why}",
+        hint=hint_of("hash-mismatch"),
+    )
+
+
+def _module_missing(names: str, why: str) -> Ruling:
+    return Ruling(
+        state=State.FAILED,
+        failure="module-missing",
+        why=f"the backend module {names} is missing from the archive: {why}",
+        hint=hint_of("module-missing"),
+    )
+
+
+def _other_platform(manifest: Manifest, request: VerifyRequest) -> Ruling:
+    return Ruling(
+        state=State.CANNOT_VERIFY,
+        failure="other-platform",
+        why=f"the artifact is for {manifest.platform.tag}, this machine is {request.platform.tag}",
+        hint="run verify on such a machine",
+    )
+
+
+def _no_hardware(device: Device) -> NoDeviceError:
+    return NoDeviceError(
+        "there is no hardware device here",
+        why=f"{device.name} is a software device, and --require-hardware was given",
+        hint="install the hardware's driver, or leave --require-hardware out",
+        kind="no-hardware-device",
+    )

@@ -1,0 +1,126 @@
+"""The verdict for people and programs: summary lines, JSON, one self-contained page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from llamawright import codec
+from llamawright.model.artifact import Manifest
+from llamawright.model.verdict import Outcome, State, Verdict
+from llamawright.verify.plot import divergence_chart, token_chart
+
+TEMPLATES = Path(__file__).with_name("templates")
+MIB = 1 << 20
+
+# A mark, a word and a sentence for each state: never colour alone.
+STATES = {
+    State.VERIFIED: ("✓", "verified", "It computes the right numbers on this hardware device."),
+    State.VERIFIED_SOFTWARE: (
+        "✓",
+        "verified in software",
+        "It computes the right numbers on a software device. No hardware was proved.",
+    ),
+    State.UNVERIFIED: ("–", "unverified", "No device of its kind is here; nothing was proved."),
+    State.CANNOT_VERIFY: (
+        "–",
+        "cannot verify",
+        "This machine or device cannot run the proof; the artifact is not to blame.",
+    ),
+    State.FAILED: ("✗", "failed", "The proof failed: do not use this artifact on this device."),
+    State.QUARANTINED: (
+        "!",
+        "quarantined",
+        "The machine went down during an earlier proof of this artifact.",
+    ),
+}
+OUTCOMES = {
+    Outcome.PASS: ("✓", "pass"),
+    Outcome.FAIL: ("✗", "fail"),
+    Outcome.UNKNOWN: ("?", "unknown"),
+}
+
+
+def summary(verdict: Verdict) -> Iterator[str]:
+    """Return the verdict as lines of text, what speaks against the artifact first."""
+    mark, word, meaning = STATES[verdict.state]
+    failure = f" ({verdict.failure})" if verdict.failure else ""
+    device = f" on {verdict.device.name}" if verdict.device else ""
+    yield f"{mark} {word}{failure}{device}"
+    yield f"  {meaning}"
+    if verdict.why:
+        yield f"  why: {verdict.why}"
+    if verdict.hint:
+        yield f"  hint: {verdict.hint}"
+    for outcome in (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS):
+        for check in verdict.checks:
+            if check.outcome is outcome:
+                wanted = "" if outcome is Outcome.PASS else f" (expected {check.expected})"
+                yield f"  {OUTCOMES[outcome][0]} {check.name}: {check.seen}{wanted}"
+    if verdict.speed.generation_tps:
+        yield (
+            f"  speed: prompt {verdict.speed.prompt_tps:.1f} tok/s, generation "
+            f"{verdict.speed.generation_tps:.1f} tok/s, first token after "
+            f"{verdict.speed.first_token_s:.2f} s"
+        )
+
+
+def write_report(verdict: Verdict, manifest: Manifest | None, dest: Path) -> tuple[Path, Path]:
+    """Write ``<name>.verdict.json`` and ``<name>.report.html`` into ``dest``; return both.
+
+    ``manifest`` is the artifact's, when it could be read.
+    """
+    name = manifest.name if manifest else artifact_stem(verdict.artifact)
+    dest.mkdir(parents=True, exist_ok=True)
+    data, page = dest / f"{name}.verdict.json", dest / f"{name}.report.html"
+    _write(data, codec.encode(verdict))
+    _write(page, render(verdict, manifest))
+    return data, page
+
+
+def artifact_stem(file_name: str) -> str:
+    """Return an archive's name without its endings; the version's dots stay."""
+    for ending in (".tar.zst", ".zip"):
+        file_name = file_name.removesuffix(ending)
+    return file_name
+
+
+def render(verdict: Verdict, manifest: Manifest | None) -> str:
+    """Return the page. Everything that came out of a program or a file is escaped."""
+    import jinja2  # noqa: PLC0415 - takes 60 ms; a run that finds all stamped writes no report
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["mib"] = _mib
+    environment.filters["command"] = shlex.join
+    limit = next((x.value for x in verdict.limits if "divergence" in x.name), 0.0)
+    charts = (divergence_chart(verdict.numbers, limit), token_chart(verdict.token_s))
+    mark, word, meaning = STATES[verdict.state]
+    return environment.get_template("report.html").render(
+        v=verdict,
+        manifest=manifest,
+        name=manifest.name if manifest else artifact_stem(verdict.artifact),
+        mark=mark,
+        word=word,
+        meaning=meaning,
+        outcomes=OUTCOMES,
+        charts=[c for c in charts if c],
+        lost=[c for c in manifest.capabilities if not c.present] if manifest else [],
+        failures=[c for c in verdict.checks if c.outcome is Outcome.FAIL],
+    )
+
+
+def _mib(size: int) -> str:
+    return f"{size / MIB:,.0f} MiB"
+
+
+def _write(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
