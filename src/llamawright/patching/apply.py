@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from llamawright.patching.diff import FileEdit, Hunk
+from llamawright.patching.diff import FileEdit, Hunk, lines_of
 
 
 class Fit(StrEnum):
@@ -19,6 +19,7 @@ class Fit(StrEnum):
     MISSING = "the file is missing"
     CRLF = "the file has Windows line ends"
     DIFFERS = "the context differs"
+    RESULT = "the result is not the one of the series"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def try_edit(edit: FileEdit, current: bytes | None) -> Application:
         return Application(path=edit.path, fit=Fit.MISSING)
     if b"\r\n" in current:
         return Application(path=edit.path, fit=Fit.CRLF)
-    lines = current.decode("utf-8", errors="surrogateescape").splitlines(keepends=True)
+    lines = lines_of(current.decode("utf-8", errors="surrogateescape"))
     forward, detail = _forward(edit, lines)
     if forward is not None:
         fit = Fit.OFFSET if detail else Fit.APPLIES

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from unidiff.constants import LINE_TYPE_NO_NEWLINE
 from unidiff.errors import UnidiffParseError
-from unidiff.patch import Hunk as UnidiffHunk
+from unidiff.patch import Hunk as ParsedHunk
 from unidiff.patch import PatchedFile, PatchSet
 
 from llamawright.errors import PatchError
 
 DEV_NULL = "/dev/null"
-NO_END = "\\"
-REFUSED = ("rename from", "copy from", "GIT binary patch", "Binary files", "old mode", "new mode",
-           "Submodule ", "literal ", "delta ")  # fmt: skip
+REFUSED = ("rename from ", "copy from ", "GIT binary patch", "Binary files ", "old mode ",
+           "new mode ", "Submodule ")  # fmt: skip
+HEADERS = ("diff --git ", "index ", "new file mode ", "deleted file mode ", "--- ", "+++ ",
+           "@@ -", "\\ ")  # fmt: skip
+PLAIN_MODES = (None, "100644", "100755")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +40,46 @@ class FileEdit:
     deleted: bool
 
 
+def lines_of(text: str) -> list[str]:
+    """Return the lines with their ends; only a line feed ends one, as in every diff tool."""
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
 def parse(data: bytes, name: str) -> tuple[FileEdit, ...]:
     """Return a patch's edits. ``PatchError`` for what is no plain, inward, non-empty patch."""
     try:
-        text = data.decode("utf-8")
-        files = PatchSet(text)
+        lines = lines_of(data.decode("utf-8"))
+        files = PatchSet(lines)
     except (UnicodeDecodeError, UnidiffParseError) as error:
         raise _bad(name, f"it cannot be parsed: {error}", "bad-patch") from error
-    odd = [line for line in text.splitlines() if line.startswith(REFUSED)]
-    if odd:
-        raise _bad(name, f"renames, modes and binary files are not taken: {odd[0]}", "bad-patch")
+    odd = next(_strays(lines, files), None)
+    if odd is not None:
+        raise _bad(name, odd, "bad-patch")
     edits = tuple(_edit(file, name) for file in files)
     if not edits or not all(e.hunks for e in edits):
         raise _bad(name, "it changes nothing", "empty-patch")
-    paths = [e.path for e in edits]
+    paths = [e.path.casefold() for e in edits]
     if len(paths) != len(set(paths)):
         raise _bad(name, "it names one file twice", "bad-patch")
     return edits
+
+
+def _strays(lines: list[str], files: PatchSet) -> Iterator[str]:
+    """Yield what the parser passed over: a lost line would be a change that is not made."""
+    used = {line.diff_line_no for file in files for hunk in file for line in hunk}
+    begun = False
+    for number, line in enumerate(lines, start=1):
+        if number in used:
+            continue
+        named = line.startswith("--- ") and "".join(lines[number : number + 1]).startswith("+++ ")
+        begun = begun or named or line.startswith("diff --git ")
+        if begun and line.rstrip("\n") == "-- ":
+            return
+        if line.startswith(REFUSED):
+            yield f"renames, modes and binary files are not taken: line {number}: {line.strip()}"
+        elif begun and line.strip() and not line.startswith(HEADERS):
+            yield f"line {number} belongs to no hunk: {line.rstrip()}"
 
 
 def _edit(file: PatchedFile, name: str) -> FileEdit:
@@ -60,24 +87,29 @@ def _edit(file: PatchedFile, name: str) -> FileEdit:
     path = _inside(file.source_file if deleted else file.target_file, name)
     if not created and not deleted and _inside(file.source_file, name) != path:
         raise _bad(name, f"it renames {file.source_file} to {file.target_file}", "bad-patch")
-    hunks = tuple(_hunk(hunk) for hunk in file)
+    if file.source_mode not in PLAIN_MODES or file.target_mode not in PLAIN_MODES:
+        raise _bad(name, f"{path} is a link or a submodule in it", "bad-patch")
+    hunks = tuple(_hunk(h) for h in file)
+    whole = created or deleted
+    if whole and any((h.old if created else h.new) or len(hunks) > 1 for h in hunks):
+        raise _bad(name, f"{path} is made or removed, but only in part", "bad-patch")
     return FileEdit(path=path, hunks=hunks, created=created, deleted=deleted)
 
 
-def _hunk(hunk: UnidiffHunk) -> Hunk:
+def _hunk(parsed: ParsedHunk) -> Hunk:
     old: list[str] = []
     new: list[str] = []
     last: tuple[list[str], ...] = ()
-    for line in hunk:
-        if line.line_type == NO_END:
-            # The line before it is its file's last one and has no line end.
+    for line in parsed:
+        if line.line_type == LINE_TYPE_NO_NEWLINE:
             for side in last:
                 side[-1] = side[-1].removesuffix("\n")
             continue
-        last = ((old,) if not line.is_added else ()) + ((new,) if not line.is_removed else ())
+        sides = ((old, line.is_context or line.is_removed), (new, line.is_context or line.is_added))
+        last = tuple(side for side, concerned in sides if concerned)
         for side in last:
             side.append(line.value)
-    return Hunk(line=hunk.source_start, old=tuple(old), new=tuple(new))
+    return Hunk(line=parsed.source_start, old=tuple(old), new=tuple(new))
 
 
 def _inside(path: str, name: str) -> str:

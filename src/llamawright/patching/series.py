@@ -9,6 +9,7 @@ from pathlib import Path
 from llamawright import codec
 from llamawright.digest import sha256_bytes
 from llamawright.errors import PatchError
+from llamawright.model.condition import fault
 from llamawright.model.plan import PlannedPatch
 from llamawright.model.recipe import SourcePin
 
@@ -86,7 +87,7 @@ class Series:
         if b"\r" in data:
             raise PatchError(
                 f"{patch.file} has Windows line ends",
-                why="its context can never match llama.cpp's files, which have plain ones",
+                why="its context can never match files with plain ones",
                 hint="check it out again with core.autocrlf=false (.gitattributes says so), or "
                 "convert it; the series' sha256 is over the file with plain line ends",
                 kind="patch-crlf",
@@ -104,27 +105,36 @@ class Series:
 def load_series(folder: Path, upstream: str) -> Series:
     """Read a series; an upstream without a folder has none. ``PatchError`` for a bad file."""
     path = folder / upstream / SERIES
+    if not upstream or not path.parent.is_dir():
+        return Series(folder=path.parent, patches=())
     if not path.is_file():
-        return Series(folder=folder / upstream, patches=())
+        raise _bad(path, "its folder is there, the file is not", kind="series-missing")
     try:
-        rows = tomllib.loads(path.read_text(encoding="utf-8")).get("patch", [])
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows = table.pop("patch", [])
         patches = codec.decode(tuple[Patch, ...], rows, what=str(path))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError) as error:
-        raise PatchError(
-            f"{path} cannot be read as a series",
-            why=str(error),
-            hint="docs/reference/patches.md explains every key",
-            kind="bad-series",
-        ) from error
-    faults = _faults(patches)
+    except ValueError as error:
+        raise _bad(path, str(error)) from error
+    faults = [f"{key}: unknown key; patches stand under [[patch]]" for key in sorted(table)]
+    faults += _faults(patches)
     if faults:
-        raise PatchError(f"{path} is no usable series", why="\n".join(faults), kind="bad-series")
+        raise _bad(path, "\n".join(faults))
     return Series(folder=folder / upstream, patches=patches)
+
+
+def _bad(path: Path, why: str, *, kind: str = "bad-series") -> PatchError:
+    return PatchError(
+        f"{path} cannot be used as a series",
+        why=why,
+        hint="restore it from version control, or correct it: docs/reference/patches.md",
+        kind=kind,
+    )
 
 
 def _faults(patches: tuple[Patch, ...]) -> list[str]:
     faults = [f"{p.name}: type is {p.type}, not one of {TYPES}" for p in patches
               if p.type not in TYPES]  # fmt: skip
+    faults += [f"{p.name}: {why}" for p in patches for n in p.needs if (why := fault(n))]
     faults += [f"{p.name}: a patch needs a reason" for p in patches if not p.reason.strip()]
     faults += [f"{p.name}: it changes no file" for p in patches if not p.targets]
     faults += [
@@ -137,10 +147,7 @@ def _faults(patches: tuple[Patch, ...]) -> list[str]:
 
 
 def planned(series: Series, pin: SourcePin) -> tuple[PlannedPatch, ...]:
-    """Return the patches that are meant for this source, as the plan takes them.
-
-    A patch's digest covers its whole row, so that a changed condition changes the key.
-    """
+    """Return the patches that are meant for this source, as the plan takes them."""
     return tuple(
         PlannedPatch(name=p.name, sha256=p.sha256, type=p.type, reason=p.reason, needs=p.needs)
         for p in series.patches

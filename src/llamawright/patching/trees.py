@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from llamawright.digest import digest_data, sha256_bytes, sha256_file, tree_digest
@@ -11,7 +11,7 @@ from llamawright.errors import PatchError
 from llamawright.model.plan import PatchedTree, PlannedPatch, SourceTree
 from llamawright.model.ports import Reporter
 from llamawright.patching.apply import Application, Fit, try_edit
-from llamawright.patching.diff import parse
+from llamawright.patching.diff import FileEdit, parse
 from llamawright.patching.series import Patch, Series
 from llamawright.store import Store
 
@@ -53,22 +53,56 @@ class Overlay:
     changed: dict[str, bytes | None] = field(default_factory=dict)
 
     def read(self, name: str) -> bytes | None:
-        """Return a file's content, ``None`` when there is none."""
+        """Return a file's content, ``None`` when there is none; links are not followed."""
         if name in self.changed:
             return self.changed[name]
         path = self.root / name
-        if path.is_symlink():
-            raise PatchError(f"{name} is a link: a patch changes files only", kind="patch-link")
-        return path.read_bytes() if path.is_file() else None
+        for step in (path, *path.parents[: name.count("/")]):
+            if step.is_symlink() or (step.exists() and step.is_dir() is (step == path)):
+                raise PatchError(
+                    f"{name} cannot be patched",
+                    why=f"{step.relative_to(self.root).as_posix()} is no plain "
+                    f"{'file' if step == path else 'folder'} in the source",
+                    hint="a patch changes files below real folders only",
+                    kind="patch-link",
+                )
+        return path.read_bytes() if path.exists() else None
 
     def try_patch(self, series: Series, patch: Patch) -> Trial:
         """Try one patch and, when it applies, keep what it changes."""
-        edits = parse(series.text(patch), patch.file)
-        files = tuple(try_edit(e, self.read(e.path)) for e in edits)
+        return self.try_edits(patch, parse(series.text(patch), patch.file))
+
+    def try_edits(self, patch: Patch, edits: tuple[FileEdit, ...]) -> Trial:
+        """Try a patch's edits; they must be of the files that the series names."""
+        named, changed = {t.path for t in patch.targets}, {e.path for e in edits}
+        if named != changed:
+            raise PatchError(
+                f"{patch.file} changes other files than the series says",
+                why=f"not in both: {', '.join(sorted(named ^ changed))}",
+                hint="after an edit on purpose: `llamawright patch refresh`",
+                kind="bad-series",
+            )
+        before = {e.path: self.read(e.path) for e in edits}
+        files = tuple(_checked(patch, before[e.path], try_edit(e, before[e.path])) for e in edits)
         trial = Trial(patch=patch, files=files)
         if trial.applies:
             self.changed |= {f.path: f.content for f in files}
         return trial
+
+
+def _checked(patch: Patch, before: bytes | None, outcome: Application) -> Application:
+    """Hold the series to its word: a file it knows must become the file it names."""
+    target = next(t for t in patch.targets if t.path == outcome.path)
+    if not outcome.applies or digest_of(before) != target.before:
+        return outcome
+    if digest_of(outcome.content) == target.after:
+        return outcome
+    return replace(outcome, fit=Fit.RESULT, detail=f"sha256 {digest_of(outcome.content)}")
+
+
+def digest_of(content: bytes | None) -> str:
+    """Return the sha256 of a file's content, the empty string when there is no file."""
+    return sha256_bytes(content) if content is not None else ""
 
 
 def patch_tree(
@@ -116,23 +150,52 @@ def _materialised(
 
     def make(dest: Path) -> None:
         shutil.copytree(source.root, dest, symlinks=True)
+        _expect_source(dest, source)
         for name, content in overlay.changed.items():
             _write(dest / name, content)
 
     def check(dest: Path) -> None:
-        wrong = [n for n, c in overlay.changed.items() if not _holds(dest / n, c)]
-        if wrong or tree_digest(dest) == tree_digest(source.root):
-            raise PatchError(
-                "the patches changed nothing",
-                why=f"these files are not what they should be: {', '.join(wrong) or 'none'}",
-                hint="the store may be on a broken disk: --store DIR names another",
-                kind="applied-to-nothing",
-            )
+        digest = tree_digest(dest)
+        _expect_change(dest, overlay, changed=digest != source.digest)
+        store.write_record(SHELF, key, "tree", {"digest": digest})
 
-    entry = store.materialise(
-        SHELF, key, make=make, check=check, reporter=reporter, label="patching the source"
+    for _attempt in range(2):
+        entry = store.materialise(
+            SHELF, key, make=make, check=check, reporter=reporter, label="patching the source"
+        )
+        digest = tree_digest(entry.root)
+        record = store.read_record(SHELF, key, "tree")
+        if record is not None and record.get("digest") == digest:
+            return SourceTree(root=entry.root, digest=digest, origin=source.origin)
+        reporter.warn("the patched source in the store was changed since: making it anew")
+        store.forget(SHELF, key, reporter=reporter)
+    raise PatchError(
+        "the patched source does not stay as it was written",
+        why=f"{entry.root} has another tree digest each time it is read",
+        hint="another program writes into the store, or its disk is broken: --store DIR",
+        kind="patched-tree-changed",
     )
-    return SourceTree(root=entry.root, digest=tree_digest(entry.root), origin=source.origin)
+
+
+def _expect_source(dest: Path, source: SourceTree) -> None:
+    if tree_digest(dest) != source.digest:
+        raise PatchError(
+            "the source in the store is not the one that was fetched",
+            why=f"{source.root} does not have the tree digest {source.digest[:12]} any more",
+            hint=f"remove {source.root}: it is unpacked anew",
+            kind="source-changed",
+        )
+
+
+def _expect_change(dest: Path, overlay: Overlay, *, changed: bool) -> None:
+    wrong = [n for n, c in overlay.changed.items() if not _holds(dest / n, c)]
+    if wrong or not changed:
+        raise PatchError(
+            "the patches changed nothing",
+            why=f"these files are not what they should be: {', '.join(wrong) or 'none'}",
+            hint="the store may be on a broken disk: --store DIR names another",
+            kind="applied-to-nothing",
+        )
 
 
 def _refuse(trials: list[Trial]) -> None:
@@ -141,27 +204,30 @@ def _refuse(trials: list[Trial]) -> None:
         return
     half = any(f.fit in (Fit.PARTLY, Fit.PRESENT) for t in bad for f in t.files)
     crlf = any(f.fit is Fit.CRLF for t in bad for f in t.files)
+    wrong = any(f.fit is Fit.RESULT for t in bad for f in t.files)
     hint = "the source is another revision than the patch is for: `llamawright patch check`"
+    kind = "patch-drift"
+    if wrong:
+        hint, kind = "after an edit on purpose: `llamawright patch refresh`", "patch-result"
     if half:
-        hint = "the tree is half patched: use a fresh copy of the source"
+        hint, kind = "the tree is half patched: use a fresh copy of the source", "half-patched"
     if crlf:
         hint = "the source was checked out with Windows line ends: set core.autocrlf=false"
+        kind = "tree-crlf"
     raise PatchError(
         f"{len(bad)} of {len(trials)} patches do not apply; nothing was changed",
         why="\n".join(line for t in bad for line in t.faults),
         hint=hint,
-        kind="half-patched" if half else "tree-crlf" if crlf else "patch-drift",
+        kind=kind,
     )
 
 
 def _tell(trial: Trial, reporter: Reporter) -> None:
     known = {t.path: t for t in trial.patch.targets}
     for file in trial.files:
-        after = sha256_bytes(file.content) if file.content is not None else ""
-        target = known.get(file.path)
         if file.fit is Fit.OFFSET:
             reporter.warn(f"{trial.patch.name}: {file.path}: {file.detail}")
-        elif target is None or target.after != after:
+        elif known[file.path].after != digest_of(file.content):
             reporter.warn(f"{trial.patch.name}: {file.path} differs from the pinned revision")
     reporter.info(f"{trial.patch.name}: applied ({trial.patch.reason})")
 

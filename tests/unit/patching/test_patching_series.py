@@ -332,12 +332,13 @@ def test_check_tells_each_patch_apart(world: World) -> None:
 def test_refresh_follows_moved_lines_and_keeps_the_rest(world: World) -> None:
     first = world.change("one", ("src/a.cpp", "line 15\n", "line fifteen\n"))
     table = world.folder / "up" / "series.toml"
-    table.write_text(table.read_text().replace("\n[[patch.t", 'needs = ["x < 3"]\n\n[[patch.t', 1))
+    needs = 'needs = ["vulkan-headers < 3"]'
+    table.write_text(table.read_text().replace("\n[[patch.t", f"{needs}\n\n[[patch.t", 1))
     path = world.source / "src/a.cpp"
     path.write_text("new first line\n" + path.read_text())
     (after,) = refresh_series(world.series, world.source)
     assert after.sha256 != first.sha256
-    assert after.needs == ("x < 3",)
+    assert after.needs == ("vulkan-headers < 3",)
     world.told.warnings.clear()
     world.apply()
     assert world.told.warnings == []
@@ -366,6 +367,7 @@ def test_an_edit_that_changes_nothing_makes_no_patch(world: World) -> None:
         ('type = "portability"', 'type = "magic"'),
         ('reason = "because of one"', 'reason = " "'),
         ("sha256 =", "sha265 ="),
+        ("upstream =", 'needs = ["vulkan-headers older 3"]\nupstream ='),
         ('name = "0001-one"', 'name = "../0001-one"'),
         ("[[patch]]", "[[patch"),
         ('upstream = "none: a test"', "upstream = 3"),
