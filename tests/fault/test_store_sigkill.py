@@ -16,7 +16,7 @@ MOMENTS = {
     "in make": "",
     "in check": "",
     "before the flush": "content.flush_tree",
-    "before the rename": "content.Path.replace",
+    "before the rename": "content.move",
     "after the rename": "content.flush_folder",
     "before the stamp": "content.write_json",
     "in the stamp": "files.os.fsync",
@@ -47,7 +47,7 @@ CHILD = """
 
     if place:
         owner, _, name = place.rpartition(".")
-        target = {"content": content, "files.os": files.os, "content.Path": content.Path}[owner]
+        target = {"content": content, "files.os": files.os}[owner]
         if moment == "in the stamp":
             # The tree's own flushes come first: die only once the entry stands.
             real = files.os.fsync

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import struct
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from llamawright.errors import DownloadError, ExitCode
 from llamawright.transfer import UnpackLimits, unpack_archive
@@ -147,7 +150,7 @@ def test_a_bomb_that_is_no_tar_inside_is_not_expanded_for_ever(tmp_path: Path) -
     header = tar_of({"a": b"x"}, mode="w:")[:1024]
     content = gzip.compress(header + bytes(1024) + bytes(60 << 20))
     limits = UnpackLimits(total_bytes=1000, members=10)
-    assert "more than 1000 bytes" in refused(tmp_path, content, limits).why
+    assert "unpacks to more than 16860 bytes" in refused(tmp_path, content, limits).why
 
 
 def test_a_bomb_in_an_extended_header(tmp_path: Path) -> None:
@@ -260,3 +263,76 @@ def test_a_package_without_data(tmp_path: Path) -> None:
 def test_a_package_that_lies_about_sizes(tmp_path: Path) -> None:
     content = deb_of(tar_of({"a": b"x"})).replace(b"4         `\n", b"99999999  `\n", 1)
     assert refused(tmp_path, content).kind in {"broken-archive", "unsafe-archive"}
+
+
+@pytest.mark.parametrize("size", ["-512", "-99999999999", "1e9", "x"])
+def test_sizes_that_lead_backwards(tmp_path: Path, size: str) -> None:
+    info = tar_info("a", pax_headers={"size": size})
+    content = tar_bytes([(info, b"x"), (tar_info("b"), b"y")])
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    try:
+        unpack_archive(path, tmp_path / "dest")
+    except DownloadError as error:
+        assert error.kind in {"broken-archive", "unsafe-archive"}  # noqa: PT017 - both may be
+
+
+@pytest.mark.parametrize("mtime", ["1e300", "-5", "nan", "inf", "99999999999999"])
+def test_times_no_file_system_knows(tmp_path: Path, mtime: str) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(tar_bytes([(tar_info("a", pax_headers={"mtime": mtime}), b"x")]))
+    unpack_archive(path, tmp_path / "dest")
+    assert files_below(tmp_path / "dest") == {"a": b"x"}
+
+
+def test_a_zip_from_the_month_zero(tmp_path: Path) -> None:
+    content = bytearray(zip_of({"a": b"x"}))
+    at = content.index(b"PK\x01\x02") + 12
+    content[at : at + 4] = bytes(4)
+    path = tmp_path / "a"
+    path.write_bytes(bytes(content))
+    unpack_archive(path, tmp_path / "dest")
+    assert files_below(tmp_path / "dest") == {"a": b"x"}
+
+
+def test_a_sparse_file(tmp_path: Path) -> None:
+    info = tar_info("a", pax_headers={
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a",
+        "GNU.sparse.realsize": str(1 << 40),
+    })  # fmt: skip
+    content = tar_bytes([(info, b"1\n0\n1\n".ljust(512, b"\0") + b"x")])
+    assert refused(tmp_path, content).kind == "unsafe-archive"
+
+
+SMALL: dict[str, bytes | str] = {"d/a": b"alpha", "d/l": "a", "e": b"", "f/g/h": b"x" * 700}
+BASES = {
+    "tar": tar_of(SMALL, mode="w:"),
+    "tar.gz": tar_of(SMALL),
+    "tar.zst": zstandard.ZstdCompressor().compress(tar_of(SMALL, mode="w:")),
+    "zip": zip_of(SMALL),
+    "stored": zip_of(SMALL, compression=zipfile.ZIP_STORED),
+    "deb": deb_of(tar_of(SMALL, mode="w:xz")),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", BASES)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_damage_is_an_error_of_ours_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, form: str, data: st.DataObject
+) -> None:
+    content = bytearray(BASES[form])
+    for _ in range(data.draw(st.integers(1, 6))):
+        # Most of a small tar is padding: aim at the headers.
+        at = data.draw(st.integers(0, min(len(content), 3000) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    box = tmp_path_factory.mktemp("fuzz")
+    (box / "in").mkdir()
+    (box / "in" / "a").write_bytes(bytes(content))
+    with contextlib.suppress(DownloadError):
+        unpack_archive(box / "in" / "a", box / "in" / "dest")
+    assert {p.name for p in box.iterdir()} == {"in"}
+    assert {p.name for p in (box / "in").iterdir()} <= {"a", "dest"}
+    for path in (box / "in" / "dest").rglob("*"):
+        assert path.resolve().is_relative_to(box / "in" / "dest")

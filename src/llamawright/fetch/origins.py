@@ -16,10 +16,14 @@ from llamawright.paths import remove_tree
 from llamawright.store import Store, scratch_beside
 from llamawright.transfer import (
     DownloadRequest,
+    UnpackLimits,
     download,
     download_index_file,
     unpack_archive,
 )
+
+# The source distribution of 2026 unpacks to 219 MB in 3,884 files.
+LIMITS = UnpackLimits(total_bytes=2 << 30, members=50_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,9 @@ class Placer:
                 assert_never(origin)
 
     def _unpack(self, blob: Path, dest: Path, subdir: str, what: str, *, strip: int) -> None:
-        unpack_archive(blob, dest, strip=strip, only=subdir, include=self.include, what=what)
+        unpack_archive(
+            blob, dest, strip=strip, only=subdir, include=self.include, limits=LIMITS, what=what
+        )
         check_links(dest, included_files(dest, self.include))
 
     def _archive(self, origin: ArchiveOrigin) -> Path:

@@ -16,6 +16,7 @@ from llamawright.store.files import (
     MAKING,
     flush_folder,
     flush_tree,
+    move,
     read_json,
     scratch_beside,
     touch_used,
@@ -131,7 +132,7 @@ class Store:
             raise
         finally:
             remove_tree(scratch_beside(beside))
-        beside.replace(final)
+        move(beside, final)
         flush_folder(final.parent)
         write_json(stamp, {"shelf": shelf, "key": key})
 

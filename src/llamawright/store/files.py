@@ -13,6 +13,7 @@ from pathlib import Path
 MAKING = ".making-"
 SCRATCH = "~scratch"
 _MANY_FILES = 256
+_MOVE_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 def scratch_beside(making: Path) -> Path:
@@ -104,6 +105,21 @@ def size_of(path: Path) -> int:
         with contextlib.suppress(OSError):
             total += item.lstat().st_size
     return total
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename into place; waits up to two seconds for who still looks into it.
+
+    Windows refuses to rename a folder while a virus scanner or indexer has it open.
+    """
+    for pause in _MOVE_PAUSES_S:
+        try:
+            source.replace(target)
+        except PermissionError:
+            time.sleep(pause)
+        else:
+            return
+    source.replace(target)
 
 
 def touch_used(path: Path) -> None:

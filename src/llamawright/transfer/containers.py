@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -36,6 +37,7 @@ _AR_HEADER = 60
 _TAR_BLOCK = 512
 _TAR_MAGIC_AT = 257
 _LONGEST_LINK = 4096
+_LATEST = float(1 << 32)
 _ENCRYPTED = 0x1
 
 
@@ -68,6 +70,7 @@ def open_container(
     try:
         with path.open("rb") as stream:
             start = stream.read(_TAR_BLOCK)
+            size = stream.seek(0, io.SEEK_END)
             stream.seek(0)
             if start.startswith(b"PK"):
                 with zipfile.ZipFile(stream) as zipped:
@@ -76,12 +79,14 @@ def open_container(
                 deb = start.startswith(_AR_MAGIC)
                 packed = _deb_data(stream, what) if deb else stream
                 with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(scratch)) as spool:
-                    yield _Tar(_Capped(_expander(packed), limits, what), spool, wanted, what)
+                    plain = _Capped(_expander(packed), limits.stream_cap(size), what)
+                    yield _Tar(plain, spool, wanted, what)
     except BROKEN as error:
         raise broken(path, what, str(error)) from error
     except OSError as error:
-        # bz2 tells broken data by an OSError without a number; the others are the system's.
-        if error.errno is not None:
+        # bz2 tells broken data by an OSError without a number, zipfile seeks where a broken
+        # directory sends it; the others are the system's.
+        if error.errno not in {None, errno.EINVAL}:
             raise
         raise broken(path, what, str(error)) from error
 
@@ -103,16 +108,14 @@ def broken(path: Path, what: str, reason: str) -> DownloadError:
 class _Capped:
     """The plain bytes of a compressed stream, up to what the limits allow."""
 
-    def __init__(self, source: Readable, limits: UnpackLimits, what: str) -> None:
-        # Headers and padding add to the content: half as much again is more than enough.
-        self.left = limits.total_bytes + limits.total_bytes // 2 + limits.members * 3 * _TAR_BLOCK
-        self.source, self.what, self.limit = source, what, limits.total_bytes
+    def __init__(self, source: Readable, cap: int, what: str) -> None:
+        self.source, self.left, self.cap, self.what = source, cap, cap, what
 
     def read(self, size: int = -1, /) -> bytes:
         chunk = self.source.read(size)
         self.left -= len(chunk)
         if self.left < 0:
-            raise unsafe(self.what, f"it would unpack to more than {self.limit} bytes")
+            raise unsafe(self.what, f"it unpacks to more than {self.cap} bytes")
         return chunk
 
 
@@ -133,7 +136,8 @@ class _Tar:
     def __init__(self, source: _Capped, spool: IO[bytes], wanted: Wanted, what: str) -> None:
         self.source, self.spool, self.wanted, self.what = source, spool, wanted, what
         self.places: dict[int, tuple[int, int]] = {}
-        self.numbers: dict[str, int] = {}
+        self.first: dict[int, int] = {}
+        self.earlier: dict[str, tuple[int, int]] = {}
 
     def members(self) -> Iterator[Member]:
         with tarfile.open(
@@ -141,11 +145,10 @@ class _Tar:
             encoding="utf-8",
         ) as tar:  # fmt: skip
             for number, info in enumerate(tar):
-                if info.isreg() and self.wanted(info.name):
-                    self._keep(number, tar.extractfile(info), info)
-                elif info.islnk() and self.wanted(info.name):
-                    self.places[number] = self._linked(info)
+                # Judged by whoever listens before a byte of it is kept: it may be a bomb.
                 yield self._member(number, info)
+                if _tar_kind(info) is Kind.FILE and info.isreg() and self.wanted(info.name):
+                    self._keep(number, tar.extractfile(info), info)
         # To the very end: the checksum of the compressed form comes last.
         while self.source.read(_CHUNK):
             pass
@@ -154,24 +157,30 @@ class _Tar:
         if content is None:
             raise unsafe(self.what, f"{info.name!r} has no content")
         self.places[number] = (self.spool.tell(), info.size)
-        self.numbers[info.name] = number
         copy_bounded(content, self.spool, info.size)
 
     @contextmanager
     def open(self, member: Member) -> Iterator[Readable]:
-        start, size = self.places[member.number]
+        number = self.first.get(member.number, member.number)
+        if number not in self.places:
+            raise unsafe(self.what, f"{member.name!r} is a link to a file that is left out")
+        start, size = self.places[number]
         self.spool.seek(start)
         yield _Window(self.spool, size)
 
     def _linked(self, info: tarfile.TarInfo) -> tuple[int, int]:
-        """Return where the file is that a hard link names: it must come before."""
-        if info.linkname not in self.numbers:
+        """Return number and size of the file that a hard link names: it must come before."""
+        if info.linkname not in self.earlier:
             raise unsafe(self.what, f"the hard link {info.name!r} leads to no file of the archive")
-        return self.places[self.numbers[info.linkname]]
+        return self.earlier[info.linkname]
 
     def _member(self, number: int, info: tarfile.TarInfo) -> Member:
         kind = _tar_kind(info)
-        size = self.places[number][1] if number in self.places else info.size
+        size = info.size
+        if info.islnk():
+            self.first[number], size = self._linked(info)
+        elif info.isreg():
+            self.earlier[info.name] = (number, size)
         return Member(
             number=number,
             name=info.name,
@@ -179,7 +188,7 @@ class _Tar:
             size=size if kind is Kind.FILE else 0,
             target=info.linkname if kind is Kind.LINK else "",
             executable=bool(info.mode & stat.S_IXUSR),
-            mtime=float(info.mtime),
+            mtime=_clamped(float(info.mtime)),
         )
 
 
@@ -196,6 +205,9 @@ class _Window:
 
 
 def _tar_kind(info: tarfile.TarInfo) -> Kind:
+    if info.issparse():
+        # Its size on paper has nothing to do with its bytes; no source archive has one.
+        return Kind.OTHER
     if info.isdir():
         return Kind.FOLDER
     if info.issym():
@@ -227,16 +239,28 @@ class _Zip:
                 size=info.file_size if kind is Kind.FILE else 0,
                 target=self.zipped.read(info).decode() if kind is Kind.LINK else "",
                 executable=bool(info.external_attr >> 16 & stat.S_IXUSR),
-                mtime=time.mktime((*info.date_time, 0, 0, -1)),
+                mtime=_zip_time(info.date_time),
             )
 
     def open(self, member: Member) -> AbstractContextManager[Readable]:
         return self.zipped.open(self.infos[member.number])
 
 
+def _zip_time(date: tuple[int, int, int, int, int, int]) -> float:
+    try:
+        return _clamped(time.mktime((*date, 0, 0, -1)))
+    except (OverflowError, ValueError):
+        return 0.0
+
+
+def _clamped(seconds: float) -> float:
+    """Return a time no file system refuses; 0 for one that makes no sense."""
+    return seconds if 0.0 < seconds < _LATEST else 0.0
+
+
 def _zip_kind(info: zipfile.ZipInfo) -> Kind:
     mode = info.external_attr >> 16
-    if info.is_dir() or stat.S_ISDIR(mode):
+    if info.orig_filename.endswith("/") or stat.S_ISDIR(mode):
         return Kind.FOLDER
     if stat.S_ISLNK(mode):
         return Kind.LINK

@@ -13,7 +13,9 @@ from llamawright.errors import DownloadError
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# Small archives may be empty space for the most part.
 _RATIO_FROM = 64 << 20
+_BLOCK = 512
 
 
 class Kind(StrEnum):
@@ -22,7 +24,7 @@ class Kind(StrEnum):
     FILE = "file"
     FOLDER = "folder"
     LINK = "link"
-    OTHER = "device, pipe or socket"
+    OTHER = "device, pipe, socket or sparse file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +52,22 @@ class UnpackLimits:
     packages mean it, and makes it relative.
     """
 
-    total_bytes: int = 16 << 30
+    total_bytes: int = 8 << 30
     members: int = 300_000
-    ratio: float = 400.0
+    ratio: int = 100
     name_bytes: int = 255
     path_chars: int = 1024
     case_collisions: bool = False
     rebase_links: bool = False
+
+    def stream_cap(self, archive_size: int) -> int:
+        """Return how many bytes the expanded stream of a tar may have.
+
+        Headers and padding add to the content: half as much again is more than enough.
+        """
+        headers = self.members * 3 * _BLOCK
+        content = min(self.total_bytes, max(_RATIO_FROM, self.ratio * archive_size))
+        return content + content // 2 + headers
 
 
 def judge(
@@ -66,6 +77,8 @@ def judge(
     cleaned: list[Member] = []
     total = 0
     for member in members:
+        if member.size < 0:
+            raise unsafe(what, f"{member.name[:80]!r} has a negative size")
         total += member.size
         if len(cleaned) >= limits.members:
             raise unsafe(what, f"it has more than {limits.members} members")
@@ -119,7 +132,7 @@ def _clean(member: Member, limits: UnpackLimits, what: str) -> Member:
     name, kind = member.name, member.kind
     shown = repr(name[:80])
     if kind is Kind.OTHER:
-        raise unsafe(what, f"{shown} is a device, pipe or socket")
+        raise unsafe(what, f"{shown} is a {kind.value}")
     if reason := _bad_name(name, limits):
         raise unsafe(what, f"{shown} {reason}")
     path = posixpath.normpath(name)

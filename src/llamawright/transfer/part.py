@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from llamawright.digest import sha256_file
-from llamawright.store.files import flush_folder, read_json, write_json
+from llamawright.store.files import flush_folder, move, read_json, write_json
 
 _HTML_STARTS = (b"<!doctype html", b"<html")
 _SNIFFED = 512
@@ -65,7 +65,7 @@ class Part:
         with self.path.open("rb+") as stream:
             os.fsync(stream.fileno())
         final.parent.mkdir(parents=True, exist_ok=True)
-        self.path.replace(final)
+        move(self.path, final)
         flush_folder(final.parent)
         self._note.unlink(missing_ok=True)
 

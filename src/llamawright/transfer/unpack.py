@@ -71,7 +71,11 @@ def extract_member(path: Path, member: str, dest: Path, *, size: int, what: str 
         with open_container(
             path, wanted=member.__eq__, scratch=dest.parent, limits=bounds, what=shown
         ) as container:
-            found = [m for m in container.members() if m.name == member and m.kind is Kind.FILE]
+            archive_size = path.stat().st_size
+            checked = judge(
+                container.members(), limits=bounds, archive_size=archive_size, what=shown
+            )
+            found = [m for m in checked if m.name == member and m.kind is Kind.FILE]
             if len(found) != 1:
                 raise unsafe(shown, f"it holds {member} {len(found)} times, not once")
             if found[0].size != size:

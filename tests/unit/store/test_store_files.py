@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from llamawright.store import files
-from llamawright.store.files import flush_tree, read_json, size_of, walk, write_json
+from llamawright.store.files import flush_tree, move, read_json, size_of, walk, write_json
 
 
 def test_json_is_replaced_whole_and_nothing_stays_beside(tmp_path: Path) -> None:
@@ -86,3 +86,34 @@ def test_size_is_the_sum_of_the_files(tmp_path: Path) -> None:
     assert size_of(tmp_path) == 12
     assert size_of(tmp_path / "a") == 7
     assert size_of(tmp_path / "none") == 0
+
+
+def test_a_move_waits_for_who_still_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    pauses: list[float] = []
+    real = Path.replace
+
+    def busy(self: Path, target: Path) -> Path:
+        if len(pauses) < 3:
+            raise PermissionError(13, "in use", str(self))
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", busy)
+    monkeypatch.setattr(files.time, "sleep", pauses.append)
+    move(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b").is_dir()
+    assert len(pauses) == 3
+
+
+def test_a_move_that_is_never_allowed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, _target: Path) -> Path:
+        raise PermissionError(13, "in use", str(self))
+
+    pauses: list[float] = []
+    monkeypatch.setattr(Path, "replace", refuse)
+    monkeypatch.setattr(files.time, "sleep", pauses.append)
+    with pytest.raises(PermissionError):
+        move(tmp_path / "a", tmp_path / "b")
+    assert 1 < sum(pauses) < 3

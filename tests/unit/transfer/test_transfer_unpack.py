@@ -132,26 +132,31 @@ def test_where_links_are_not_allowed_a_dangling_one_is_told(
     assert "l lead nowhere" in caught.value.why
 
 
-def test_hard_links_arrive_as_files(tmp_path: Path) -> None:
-    content = tar_bytes(
-        [
-            (tar_info("one"), b"content"),
-            (tar_info("d/two", type=tarfile.LNKTYPE, linkname="one"), b""),
-            (tar_info("three", type=tarfile.LNKTYPE, linkname="d/two"), b""),
-        ]
-    )
-    with pytest.raises(DownloadError):
-        unpack_archive(write(tmp_path, content), tmp_path / "dest")
-    content = tar_bytes(
-        [
-            (tar_info("one"), b"content"),
-            (tar_info("d/two", type=tarfile.LNKTYPE, linkname="one"), b""),
-        ]
-    )
-    unpack_archive(write(tmp_path, content), tmp_path / "dest2")
-    assert files_below(tmp_path / "dest2") == {"one": b"content", "d/two": b"content"}
-    (tmp_path / "dest2" / "one").write_bytes(b"changed")
-    assert (tmp_path / "dest2" / "d" / "two").read_bytes() == b"content"
+def hard_linked(*extra: str) -> bytes:
+    members = [
+        (tar_info("d/one"), b"content"),
+        (tar_info("e/two", type=tarfile.LNKTYPE, linkname="d/one"), b""),
+    ]
+    return tar_bytes([*members, *((tar_info(name), b"") for name in extra)])
+
+
+def test_hard_links_arrive_as_files_of_their_own(tmp_path: Path) -> None:
+    unpack_archive(write(tmp_path, hard_linked()), tmp_path / "dest")
+    assert files_below(tmp_path / "dest") == {"d/one": b"content", "e/two": b"content"}
+    (tmp_path / "dest" / "d" / "one").write_bytes(b"changed")
+    assert (tmp_path / "dest" / "e" / "two").read_bytes() == b"content"
+
+
+def test_hard_links_that_are_left_out_do_no_harm(tmp_path: Path) -> None:
+    path = write(tmp_path, hard_linked("f/three"))
+    assert unpack_archive(path, tmp_path / "dest", include=["f"]) == ("f/three",)
+
+
+def test_a_hard_link_to_what_is_left_out_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DownloadError) as caught:
+        unpack_archive(write(tmp_path, hard_linked()), tmp_path / "dest", include=["e"])
+    assert "left out" in caught.value.why
+    assert not (tmp_path / "dest").exists()
 
 
 def test_run_bits_are_kept_and_no_others(tmp_path: Path) -> None:
