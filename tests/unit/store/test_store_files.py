@@ -99,7 +99,7 @@ def test_a_move_waits_for_who_still_looks(tmp_path: Path, monkeypatch: pytest.Mo
         return real(self, target)
 
     monkeypatch.setattr(Path, "replace", busy)
-    monkeypatch.setattr(files.time, "sleep", pauses.append)
+    monkeypatch.setattr("llamawright.store.files.time.sleep", pauses.append)
     move(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b").is_dir()
     assert len(pauses) == 3
@@ -113,7 +113,7 @@ def test_a_move_that_is_never_allowed_is_an_error(
 
     pauses: list[float] = []
     monkeypatch.setattr(Path, "replace", refuse)
-    monkeypatch.setattr(files.time, "sleep", pauses.append)
+    monkeypatch.setattr("llamawright.store.files.time.sleep", pauses.append)
     with pytest.raises(PermissionError):
         move(tmp_path / "a", tmp_path / "b")
     assert 1 < sum(pauses) < 3
