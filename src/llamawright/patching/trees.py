@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -233,13 +234,15 @@ def _tell(trial: Trial, reporter: Reporter) -> None:
 
 
 def _write(path: Path, content: bytes | None) -> None:
-    if content is None:
-        path.unlink()
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode if path.exists() else 0o644
-    path.write_bytes(content)
-    path.chmod(mode)
+    if path.exists():
+        # Sources may come without write bits, and Windows removes only what may be written.
+        path.chmod(mode | stat.S_IWUSR)
+        path.unlink()
+    if content is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(mode)
 
 
 def _holds(path: Path, content: bytes | None) -> bool:
