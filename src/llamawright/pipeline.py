@@ -30,7 +30,7 @@ from llamawright.package import pack, packed_before, place, read_artifact
 from llamawright.patching import Series, load_series, patch_tree, planned
 from llamawright.paths import data_root
 from llamawright.provide import SHELF, driver_environment, provide_set, provided_tools
-from llamawright.resolve import resolve
+from llamawright.resolve import pin_source, resolve
 from llamawright.store import Store
 from llamawright.verify import verify, write_report
 
@@ -132,7 +132,7 @@ class Pipeline:
     def fetch_all(self, plan: Plan) -> dict[str, Path]:
         """Fill the store with all that ``plan`` and its verification need."""
         self._provide(plan)
-        source = self._fetched(plan.source)
+        source = self._fetched(plan)
         paths = {"source": source.root, "model": self._model()}
         driver = self._driver() if plan.backend is Backend.VULKAN else None
         return {**paths, "driver": driver.root} if driver else paths
@@ -143,7 +143,8 @@ class Pipeline:
             plan = self.plan()
         for warning in plan.warnings:
             self.reporter.warn(warning)
-        artifact = self._artifact(plan)
+        plan, source = self._pinned(plan)
+        artifact = self._artifact(plan, source)
         with self._stage("place"):
             artifact = place(artifact, self.wish.dist)
         tools = tuple(t.path for t in plan.tools)
@@ -173,15 +174,24 @@ class Pipeline:
         if outcome.artifact is not None:
             yield outcome.artifact.path
 
-    def _artifact(self, plan: Plan) -> Artifact:
+    def _pinned(self, plan: Plan) -> tuple[Plan, SourceTree | None]:
+        """Give the plan of an unpinned source, such as a folder, its digest of this moment."""
+        if plan.recipe.source.tree is not None:
+            return plan, None
+        with self._stage("fetch"):
+            source = self._fetched(plan)
+        return pin_source(plan, source.digest), source
+
+    def _artifact(self, plan: Plan, source: SourceTree | None) -> Artifact:
         known = packed_before(plan, self.store)
         if known is not None:
             self.reporter.info(f"{plan.name}: packed before with the same key {plan.key[:12]}")
             return known
         with self._stage("provide"):
             self._provide(plan)
-        with self._stage("fetch"):
-            source = self._fetched(plan.source)
+        if source is None:
+            with self._stage("fetch"):
+                source = self._fetched(plan)
         with self._stage("patch"):
             patched = patch_tree(
                 source, self.series, plan.patches, store=self.store, reporter=self.reporter
@@ -214,10 +224,10 @@ class Pipeline:
             reporter=self.reporter,
         )
 
-    def _fetched(self, source: str) -> SourceTree:
+    def _fetched(self, plan: Plan) -> SourceTree:
         return fetch_source(
-            self.recipe.source,
-            source=source,
+            plan.recipe.source,
+            source=plan.source,
             store=self.store,
             offline=self.offline,
             reporter=self.reporter,
@@ -226,7 +236,7 @@ class Pipeline:
     def source_root(self) -> Path:
         """Return the unpacked source, for the maintainers' verbs."""
         with self._stage("fetch"):
-            return self._fetched(self.wish.source).root
+            return self._fetched(self.plan()).root
 
     def _model(self) -> Path:
         pin = self.recipe.verification.model

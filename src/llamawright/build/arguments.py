@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from llamawright.model.plan import Plan
@@ -9,6 +10,14 @@ from llamawright.model.platform import Platform, System
 from llamawright.model.recipe import Option
 
 TUNING = "toolchains/cmake/host.cmake"
+# Where nothing listens: what a build tries to download fails at once and is seen (case S7).
+# CMake's own downloads, curl, git and npm all obey these; no root and no namespace is needed.
+NOWHERE = "http://127.0.0.1:9"
+NO_NETWORK = {
+    name: NOWHERE
+    for plain in ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
+    for name in (plain, plain.upper())
+} | {"no_proxy": "", "NO_PROXY": "", "GIT_TERMINAL_PROMPT": "0"}
 
 
 def configure_arguments(
@@ -74,9 +83,12 @@ def build_entries(
 def prefix_map(source: Path, build: Path) -> str:
     """Return the flags that write both folders as ``.`` into debug data and ``__FILE__``.
 
-    CMake hands its flags to the compiler's command line as they are: quoted for spaces.
+    The source's path relative to the build folder is mapped too: so ccache rewrites it, and
+    an object must not tell whether a cache was used. CMake hands its flags to the compiler's
+    command line as they are: quoted for spaces.
     """
-    folders = (source.as_posix(), build.as_posix())
+    relative = Path(os.path.relpath(source, build)).as_posix()
+    folders = (source.as_posix(), build.as_posix(), relative)
     return " ".join(f'"-ffile-prefix-map={f}=."' for f in folders)
 
 
@@ -84,12 +96,12 @@ def environment(plan: Plan, programs: tuple[Path, ...], ceiling: Path) -> dict[s
     """Return what both runs add to the clean environment.
 
     The folders of the chosen programs lead PATH: the nested shader generator looks for
-    ninja there. git looks for no repository at or above ``ceiling``.
+    ninja there. git looks for no repository at or above ``ceiling``. No network.
     """
     folders = [str(p.parent) for p in programs]
     system = ("/usr/bin", "/bin") if plan.platform.system is not System.WINDOWS else ()
     path = ":".join(dict.fromkeys([*folders, *system]))
-    extra = dict(plan.environment)
+    extra = {**NO_NETWORK, **dict(plan.environment)}
     extra["GIT_CEILING_DIRECTORIES"] = str(ceiling)
     if plan.platform.system is not System.WINDOWS:
         extra["PATH"] = path

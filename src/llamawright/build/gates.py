@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 
 from llamawright.build.fileapi import Reply
@@ -11,20 +11,29 @@ from llamawright.errors import BuildError
 from llamawright.model.built import CapabilityState, Effective
 from llamawright.model.inventory import Role
 from llamawright.model.plan import Plan
-from llamawright.model.recipe import BackendRule, Capability, Option
+from llamawright.model.recipe import BackendRule, Option
 
 UNUSED = re.compile(
     r"Manually-specified variables were not used by the project:\s*\n\s*\n((?:[ \t]+\S+\n)+)"
 )
+FETCHERS = frozenset({"FetchContent.cmake"})
+FETCHING = re.compile(r"^.*(?:\bDownloading |\bCloning into |\bFetching ).*$", re.MULTILINE)
 TRUE = frozenset({"1", "ON", "YES", "TRUE", "Y"})
 
 
-def check_configured(plan: Plan, options: tuple[Option, ...], reply: Reply, log: str) -> None:
-    """Raise ``BuildError`` naming every way in which CMake did something else than planned."""
+def check_configured(
+    plan: Plan, options: tuple[Option, ...], reply: Reply, log: str, *, more: Iterable[str] = ()
+) -> None:
+    """Raise ``BuildError`` naming every way in which CMake did something else than planned.
+
+    ``more`` are what a backend's own gate found.
+    """
     faults = [
         *unused(log, {o.name for o in options if o.guard}),
         *changed(options, reply),
         *other_compiler(plan, reply),
+        *downloads(reply, log),
+        *more,
     ]
     if faults:
         raise BuildError(
@@ -65,9 +74,23 @@ def other_compiler(plan: Plan, reply: Reply) -> Iterator[str]:
     if compiler is None:
         return
     chosen = {"C": compiler.fact("c_compiler"), "CXX": compiler.path.as_posix()}
-    for language, path in reply.compilers:
-        if language in chosen and path != chosen[language]:
-            yield f"{language} is compiled by {path}, not by {chosen[language]}"
+    for used in reply.compilers:
+        wanted = chosen.get(used.language)
+        if wanted is not None and used.path != wanted:
+            yield f"{used.language} is compiled by {used.path}, not by {wanted}"
+
+
+def downloads(reply: Reply, log: str) -> Iterator[str]:
+    """Yield each sign that the project fetches something while it is configured or built.
+
+    CMake reads its FetchContent module only in a project that declares such content; the
+    log words are those of upstream's own download steps (case S7).
+    """
+    for path in reply.inputs:
+        if path.rpartition("/")[2] in FETCHERS:
+            yield f"the project reads CMake's {path.rpartition('/')[2]}: it would download"
+    for match in FETCHING.finditer(log):
+        yield f"CMake said: {match[0].strip()}"
 
 
 def matching(reply: Reply, patterns: tuple[str, ...], what: str) -> tuple[str, ...]:
@@ -90,24 +113,25 @@ def matching(reply: Reply, patterns: tuple[str, ...], what: str) -> tuple[str, .
 
 def capabilities(rule: BackendRule, reply: Reply) -> tuple[CapabilityState, ...]:
     """Return what went into the module, from the definitions it is compiled with."""
-    defines: set[str] = set()
-    for pattern in rule.targets:
-        hits = (t for t in reply.targets if fnmatch(t.name, pattern))
-        defines |= {d.partition("=")[0] for t in hits for d in t.defines}
-    return tuple(_state(c, defines) for c in rule.capabilities)
+    hits = [t for t in reply.targets if any(fnmatch(t.name, p) for p in rule.targets)]
+    defines = frozenset[str]().union(*(t.defines for t in hits))
+    return tuple(
+        CapabilityState(name=c.name, present=c.define in defines, cost=c.cost)
+        for c in rule.capabilities
+    )
 
 
-def _state(capability: Capability, defines: set[str]) -> CapabilityState:
-    present = capability.define in defines
-    return CapabilityState(name=capability.name, present=present, cost=capability.cost)
-
-
-def cross_check(states: tuple[CapabilityState, ...], proved: frozenset[str]) -> None:
+def cross_check(
+    rule: BackendRule, states: tuple[CapabilityState, ...], proved: frozenset[str]
+) -> tuple[str, ...]:
     """Raise when CMake counts on what the shader compiler was not seen to do.
 
     ggml's probe only looks for one phrase: a glslc that crashes "supports" everything.
+    Returns the names that were proved and that CMake left out all the same. What no probe
+    can ask for (no ``extension``) is not compared.
     """
-    claimed = [s.name for s in states if s.present and s.name not in proved]
+    asked = {c.name for c in rule.capabilities if c.extension}
+    claimed = [s.name for s in states if s.present and s.name in asked - proved]
     if claimed:
         raise BuildError(
             "CMake counts on shader extensions that the shader compiler does not have",
@@ -115,6 +139,7 @@ def cross_check(states: tuple[CapabilityState, ...], proved: frozenset[str]) -> 
             hint="the shader compiler fails during configure: `llamawright doctor` runs it alone",
             kind="capability-contradiction",
         )
+    return tuple(s.name for s in states if not s.present and s.name in asked & proved)
 
 
 def required(rule: BackendRule, states: tuple[CapabilityState, ...]) -> None:

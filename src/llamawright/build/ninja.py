@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from llamawright.build.failures import STALL, FailureClass, classify, first_error
-from llamawright.errors import BuildError, LlamawrightError
+from llamawright.build import failures
+from llamawright.build.failures import FailureClass
+from llamawright.build.history import Weights, name_of, total
+from llamawright.errors import BuildError, DiskError, LlamawrightError
 from llamawright.model.ports import Meter, Reporter
 from llamawright.process import Command, Ending, Limits, Line, Result, run
 
@@ -16,6 +18,8 @@ PROGRESS = re.compile(r"\[(\d+)/(\d+)\] (.*)")
 NOTE_WIDTH = 48
 STALL_S = 300.0
 TOTAL_S = 6 * 3600.0
+DRY_S = 60.0
+SIGKILLED = -9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,64 +32,112 @@ class Compile:
     env: dict[str, str]
     log: Path
     label: str
+    weights: Weights = field(default_factory=Weights)
     stall_s: float = STALL_S
+    total_s: float = TOTAL_S
+
+    def command(self, *, jobs: int, dry: bool = False) -> Command:
+        """Return ninja's command; ``dry`` only lists the steps."""
+        only_list = ("-n",) if dry else ()
+        argv = (str(self.ninja), "-C", str(self.build), "-j", str(jobs), *only_list)
+        env = {**self.env, "NINJA_STATUS": STATUS}
+        return Command(argv=(*argv, *self.targets), cwd=self.build, env=env)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A compile that did not end well: its class, and the error that tells it."""
+
+    kind: FailureClass
+    error: LlamawrightError
 
 
 @dataclass
 class Progress:
-    """Ninja's own count on the live line; the log gets everything."""
+    """The share of the work that is done, for the live line; the log gets everything.
+
+    A nested build prints lines of the same shape: only a count that does not go back, of a
+    whole that is not smaller, is ninja's own.
+    """
 
     meter: Meter
+    weights: Weights
+    whole: float
+    done: float = 0.0
     ran: int = 0
-    last: str = field(default="")
+    steps: int = 0
 
     def __call__(self, line: Line) -> None:
         """Take one line of output."""
         match = PROGRESS.match(line.text)
-        if match:
-            done, total, what = int(match[1]), int(match[2]), match[3]
-            self.ran = max(self.ran, done)
-            self.meter.update(done, total=total, note=what.rpartition("/")[2][:NOTE_WIDTH])
+        if match is None:
+            return
+        ran, steps, what = int(match[1]), int(match[2]), match[3]
+        if ran <= self.ran or steps * 2 < self.steps:
+            return
+        self.ran, self.steps = ran, steps
+        self.done += self.weights.of(what)
+        share = min(1.0, self.done / self.whole) if self.whole else ran / steps
+        note = f"{ran}/{steps} {name_of(what)}"[:NOTE_WIDTH]
+        self.meter.update(100 * (1.0 if ran == steps else share), total=100, note=note)
 
 
-def compile_targets(job: Compile, *, jobs: int, reporter: Reporter) -> float:
-    """Build the targets and return ninja's own wall seconds.
+def compile_targets(job: Compile, *, jobs: int, reporter: Reporter) -> float | Failure:
+    """Build the targets; return ninja's own wall seconds, or the failure.
 
-    A stall or a lack of memory gets one more try with one job. Raises ``BuildError`` with
-    class, command, the lines of the first error and the log.
+    A stall, a killed process or a lack of memory gets one more try with one job.
     """
     result = _once(job, jobs=jobs, reporter=reporter)
     if result.ok:
         return result.seconds
-    failure = _class_of(result)
-    if failure.retry and jobs > 1:
-        reporter.warn(f"{job.label}: {failure.kind}; trying once more with one job")
-        again = _once(job, jobs=1, reporter=reporter)
+    kind = class_of(result)
+    if kind.retry and jobs > 1:
+        reporter.warn(f"{job.label}: {kind.kind}; trying once more with one job")
+        again = _once(replace(job, log=_second(job.log)), jobs=1, reporter=reporter)
         if again.ok:
             return result.seconds + again.seconds
-        result, failure = again, _class_of(again)
-    raise failed(job.label, result, failure)
+        result, kind = again, class_of(again)
+    return Failure(kind=kind, error=failed(job.label, result, kind))
 
 
 def _once(job: Compile, *, jobs: int, reporter: Reporter) -> Result:
-    argv = (str(job.ninja), "-C", str(job.build), "-j", str(jobs), *job.targets)
-    command = Command(argv=argv, cwd=job.build, env={**job.env, "NINJA_STATUS": STATUS})
-    with reporter.meter(job.label, total=None, unit="steps") as meter:
+    whole = total(job.weights, _pending(job, jobs))
+    with reporter.meter(job.label, total=100, unit="%") as meter:
         return run(
-            command,
-            limits=Limits(total_s=TOTAL_S, stall_s=job.stall_s),
+            job.command(jobs=jobs),
+            limits=Limits(total_s=job.total_s, stall_s=job.stall_s),
             log=job.log,
-            watch=Progress(meter),
+            watch=Progress(meter, job.weights, whole),
         )
 
 
-def _class_of(result: Result) -> FailureClass:
-    if result.ending in (Ending.STALLED, Ending.TIMED_OUT):
-        return STALL
-    return classify(result.output)
+def _pending(job: Compile, jobs: int) -> tuple[str, ...]:
+    """Return the descriptions of the steps to do; a dry run takes hundredths of a second."""
+    answer = run(job.command(jobs=jobs, dry=True), limits=Limits(total_s=DRY_S))
+    matches = (PROGRESS.match(line) for line in answer.stdout.splitlines())
+    return tuple(m[3] for m in matches if m) if answer.ok else ()
 
 
-def failed(label: str, result: Result, failure: FailureClass) -> LlamawrightError:
+def _second(log: Path) -> Path:
+    return log.with_name(f"{log.stem}-again{log.suffix}")
+
+
+def class_of(result: Result) -> FailureClass:
+    """Return the class of a run that did not end well."""
+    match result.ending:
+        case Ending.STALLED:
+            return failures.STALL
+        case Ending.TIMED_OUT:
+            return failures.TOO_LONG
+        case Ending.OUTPUT_CAP:
+            return failures.FLOOD
+        case _:
+            known = failures.classify(_text(result))
+    plain = known is failures.OTHER
+    return failures.KILLED if plain and result.returncode == SIGKILLED else known
+
+
+def failed(label: str, result: Result, kind: FailureClass) -> LlamawrightError:
     """Return the error that tells a failed configure or compile."""
     how = {
         Ending.EXITED: f"it ended with status {result.returncode}",
@@ -94,12 +146,20 @@ def failed(label: str, result: Result, failure: FailureClass) -> LlamawrightErro
         Ending.OUTPUT_CAP: "its output never ended: it was stopped",
         Ending.STOPPED: "it was stopped",
     }
-    return BuildError(
+    what = DiskError if kind.kind == failures.DISK_FULL else BuildError
+    return what(
         f"{label} failed",
         why=how[result.ending],
-        hint=failure.hint,
-        kind=failure.kind,
+        hint=kind.hint,
+        kind=kind.kind,
         command=result.command.pasteable,
-        tail=first_error(result.output),
+        tail=failures.first_error(_text(result)),
         log=str(result.log or ""),
     )
+
+
+def _text(result: Result) -> str:
+    """Return the end of the output: what is kept in memory is its beginning."""
+    if result.log is not None and result.log.is_file():
+        return failures.last_part(result.log)
+    return result.output

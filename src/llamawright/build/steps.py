@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llamawright import codec
 from llamawright.build import gates
+from llamawright.build.abi import abi_digest
 from llamawright.build.arguments import TUNING, configure_arguments, environment
-from llamawright.build.cache import cache_environment, cache_stats, since
-from llamawright.build.failures import classify
+from llamawright.build.backends import gate_of
+from llamawright.build.cache import NONE, cache_for, without_launchers
 from llamawright.build.fileapi import Reply, ask_for_reply, read_reply
-from llamawright.build.ninja import Compile, compile_targets, failed
+from llamawright.build.history import Weights, merged, read_log
+from llamawright.build.ninja import Compile, Failure, class_of, compile_targets, failed
 from llamawright.build.staging import BIN, LICENSES, host_patterns, stage_files, stage_licenses
-from llamawright.digest import digest_data
+from llamawright.build.work import WorkFolder, check_room
 from llamawright.errors import BuildError, ToolMissingError
-from llamawright.model.built import BuiltTree, CapabilityState, ConfiguredTree, StageTiming
-from llamawright.model.inventory import Found, Role
+from llamawright.model.built import (
+    BuiltTree,
+    CacheStats,
+    CapabilityState,
+    ConfiguredTree,
+    StageTiming,
+)
+from llamawright.model.inventory import Role
 from llamawright.model.plan import PatchedTree, Plan
 from llamawright.model.platform import Backend
 from llamawright.model.ports import Reporter
 from llamawright.model.recipe import BackendRule, Option
-from llamawright.paths import data_root, remove_tree
+from llamawright.paths import data_root
 from llamawright.process import Command, Limits, base_environment, run
 from llamawright.store import Store, work_lock
 
@@ -66,8 +74,11 @@ def build_module(
 ) -> BuiltTree:
     """Return the backend's module, from the same tree, options and compiler as the host.
 
-    It has a build folder of its own: a second configure of the host's would make the host
-    depend on which backend was built first. What is compiled twice is ggml-base, ten files.
+    It has a build folder of its own. Configuring the host's once more with the backend
+    switched on would save compiling ggml-base again (ten files, 7 s; none with a compiler
+    cache), but then a host's folder would depend on which backends were built before, two
+    backends could not be built at once, a killed run would leave the host's folder in doubt,
+    and equal ABI digests would prove nothing: here they compare two trees.
     """
     rule = plan.recipe.rule(plan.backend)
     if rule is None or plan.backend is Backend.CPU:
@@ -96,14 +107,6 @@ def build_module(
     return built
 
 
-def abi_key(plan: Plan, patched: PatchedTree) -> str:
-    """Return the digest of all that host and module must share."""
-    compiler = plan.tool(Role.CXX)
-    options = {o.name: o.value for o in plan.host_options if o.type not in ("FILEPATH", "PATH")}
-    identity = (compiler.name, compiler.version, compiler.sha256) if compiler else ()
-    return digest_data([patched.digest, options, identity, plan.platform])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
     """What distinguishes the host's build from a module's."""
@@ -116,6 +119,14 @@ class _Part:
     stage: Callable[[Path, Path], tuple[str, ...]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tree:
+    """A tree that passed every gate, and what it shares with others of its ABI."""
+
+    configured: ConfiguredTree
+    abi: str
+
+
 @dataclass(frozen=True, slots=True)
 class _Builder:
     plan: Plan
@@ -125,44 +136,45 @@ class _Builder:
 
     def built(self, part: _Part) -> BuiltTree:
         """Return the staged tree from the store, made when it is not there."""
-        made: list[BuiltTree] = []
 
         def make(dest: Path) -> None:
             with self.store.lock(work_lock(part.key), reporter=self.reporter, what=part.label):
-                made.append(self._make(part, dest))
+                record = self._make(part, self._folder(part), dest)
             # Inside the entry: the record is there whenever the stamp is.
-            (dest / f"{RECORD}.json").write_text(codec.encode(made[0]), encoding="utf-8")
+            (dest / f"{RECORD}.json").write_text(codec.encode(record), encoding="utf-8")
 
         entry = self.store.materialise(
             SHELF, part.key, make=make, reporter=self.reporter, label=f"building {part.label}"
         )
         record = (entry.root / f"{RECORD}.json").read_text(encoding="utf-8")
         built = codec.decode_text(BuiltTree, record, what=f"the record of the {part.label}")
-        if not entry.fresh:
+        if entry.fresh:
+            # Only now: until the entry has its stamp, a killed run goes on from this folder.
+            with self.store.lock(work_lock(part.key), reporter=self.reporter, what=part.label):
+                self._folder(part).wipe()
+        else:
             self.reporter.info(f"{part.label}: built before with the same key {part.key[:12]}")
-        return built
+        return replace(built, root=entry.root)
 
-    def _make(self, part: _Part, dest: Path) -> BuiltTree:
-        work = self.store.work(part.key)
-        cache = self.plan.tool(Role.CACHE)
-        cache_env = cache_environment(cache, self.store.root)
+    def _folder(self, part: _Part) -> WorkFolder:
+        return WorkFolder(root=self.store.work(part.key), key=part.key)
+
+    def _make(self, part: _Part, work: WorkFolder, dest: Path) -> BuiltTree:
         start = time.monotonic()
-        configured = self._configure(part, work)
+        check_room(work.root, part.rule.backend, resumed=work.build.is_dir())
+        tree = self._configure(part, work)
         middle = time.monotonic()
-        before = cache_stats(cache, cache_env)
-        inner = self._compile(part, work, configured, cache_env)
-        stats = since(before, cache_stats(cache, cache_env))
+        inner, stats = self._compile(part, work, tree.configured)
         end = time.monotonic()
         if stats.hits + stats.misses:
             self.reporter.info(f"{stats.name}: {stats.hits} hits, {stats.misses} misses")
-        files = part.stage(configured.root, dest)
         return BuiltTree(
             root=self.store.shelf(SHELF, part.key),
             key=part.key,
-            abi=abi_key(self.plan, self.patched),
-            files=files,
-            effective=configured.effective,
-            capabilities=configured.capabilities,
+            abi=tree.abi,
+            files=part.stage(tree.configured.root, dest),
+            effective=tree.configured.effective,
+            capabilities=tree.configured.capabilities,
             cache=stats,
             timings=(
                 StageTiming(stage=f"configure {part.label}", wall_s=middle - start),
@@ -170,78 +182,122 @@ class _Builder:
             ),
         )
 
-    def _configure(self, part: _Part, work: Path) -> ConfiguredTree:
-        build = work / "build"
-        arguments = configure_arguments(
+    def _configure(self, part: _Part, work: WorkFolder) -> _Tree:
+        """Configure and judge; a folder left by an earlier run gets one fresh start."""
+        arguments = self._arguments(part, work)
+        if work.whole_for(arguments):
+            try:
+                return self._configured(part, work, arguments)
+            except BuildError as error:
+                self.reporter.info(
+                    f"{part.label}: the kept build folder is of no use: {error.what}"
+                )
+        work.wipe()
+        tree = self._configured(part, work, arguments)
+        work.mark(arguments)
+        return tree
+
+    def _arguments(self, part: _Part, work: WorkFolder) -> tuple[str, ...]:
+        return configure_arguments(
             self._program(Role.CMAKE),
             self.patched.root,
-            build,
+            work.build,
             part.options,
             tuning=data_root() / TUNING,
             platform=self.plan.platform,
         )
-        mark = work / "configured.txt"
-        text = "\n".join(arguments)
-        if not (mark.is_file() and mark.read_text(encoding="utf-8") == text):
-            # Another command line, or a configure that was cut short: nothing of it counts.
-            remove_tree(build)
-        mark.unlink(missing_ok=True)
-        build.mkdir(parents=True, exist_ok=True)
-        ask_for_reply(build)
+
+    def _configured(self, part: _Part, work: WorkFolder, arguments: tuple[str, ...]) -> _Tree:
+        work.build.mkdir(parents=True, exist_ok=True)
+        ask_for_reply(work.build)
         log = self._run_cmake(part, arguments, work)
-        reply = read_reply(build)
-        gates.check_configured(self.plan, part.options, reply, log)
-        states = self._capabilities(part.rule, reply)
-        mark.write_text(text, encoding="utf-8")
-        return ConfiguredTree(
-            root=build,
+        reply = read_reply(work.build)
+        gate = gate_of(part.rule.backend)
+        own = gate.faults(self.plan, part.rule, reply, log)
+        gates.check_configured(self.plan, part.options, reply, log, more=own)
+        configured = ConfiguredTree(
+            root=work.build,
             source=self.patched.root,
-            compiler=dict(reply.compilers).get("CXX", ""),
+            compiler=used.path if (used := reply.compiler("CXX")) else "",
             effective=gates.effective(part.options, reply),
-            capabilities=states,
+            capabilities=self._capabilities(part.rule, reply),
             targets=gates.matching(reply, part.targets, part.label),
         )
+        abi = abi_digest(self.plan, self.patched, reply, work.build)
+        return _Tree(configured=configured, abi=abi)
 
-    def _run_cmake(self, part: _Part, arguments: tuple[str, ...], work: Path) -> str:
-        log = work / "configure.log"
+    def _run_cmake(self, part: _Part, arguments: tuple[str, ...], work: WorkFolder) -> str:
+        log = work.log("configure")
         log.unlink(missing_ok=True)
-        command = Command(argv=arguments, cwd=work, env=self._env({}))
+        command = Command(argv=arguments, cwd=work.root, env=self._env({}))
         result = run(command, limits=Limits(total_s=CONFIGURE_S, stall_s=300.0), log=log)
         if not result.ok:
-            raise failed(f"configuring the {part.label}", result, classify(result.output))
+            raise failed(f"configuring the {part.label}", result, class_of(result))
         return result.output
 
     def _capabilities(self, rule: BackendRule, reply: Reply) -> tuple[CapabilityState, ...]:
         states = gates.capabilities(rule, reply)
-        glslc = self.plan.tool(Role.GLSLC)
-        if glslc is not None and states:
-            gates.cross_check(states, frozenset(glslc.fact("capabilities").split()))
-            gates.required(rule, states)
+        proved = gate_of(rule.backend).proved(self.plan)
+        if proved is not None:
+            for name in gates.cross_check(rule, states, proved):
+                self.reporter.warn(f"CMake left out {name}, and the shader compiler has it")
+        gates.required(rule, states)
         return states
 
     def _compile(
-        self, part: _Part, work: Path, configured: ConfiguredTree, cache_env: dict[str, str]
-    ) -> float:
-        log = work / "compile.log"
+        self, part: _Part, work: WorkFolder, configured: ConfiguredTree
+    ) -> tuple[float, CacheStats]:
+        """Compile; a compiler cache that fails itself is left out and the rest compiled."""
+        cache = cache_for(self.plan.tool(Role.CACHE), self.store.root, work.root)
+        job = self._job(part, work, configured, cache.environment() if cache else {})
+        before = cache.start() if cache else NONE
+        outcome = compile_targets(job, jobs=self.plan.jobs, reporter=self.reporter)
+        stats = cache.since(before) if cache else NONE
+        if isinstance(outcome, Failure) and outcome.kind.uncached and cache:
+            self.reporter.warn(f"{cache.tool.name} fails: the {part.label} is built without it")
+            plain = replace(part, options=without_launchers(part.options))
+            self._configured(plain, work, self._arguments(plain, work))
+            outcome = compile_targets(job, jobs=self.plan.jobs, reporter=self.reporter)
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        self._remember(work)
+        return outcome, stats
+
+    def _job(
+        self, part: _Part, work: WorkFolder, configured: ConfiguredTree, env: dict[str, str]
+    ) -> Compile:
+        log = work.log("compile")
         log.unlink(missing_ok=True)
-        job = Compile(
+        return Compile(
             ninja=self._program(Role.NINJA),
             build=configured.root,
             targets=configured.targets,
-            env=self._env(cache_env),
+            env=self._env(env),
             log=log,
             label=f"compiling the {part.label}",
+            weights=Weights(self._history()),
         )
-        return compile_targets(job, jobs=self.plan.jobs, reporter=self.reporter)
+
+    def _history(self) -> dict[str, float]:
+        record = self.store.read_record(SHELF, self._history_key, "seconds") or {}
+        return {n: float(s) for n, s in record.items() if isinstance(s, int | float)}
+
+    def _remember(self, work: WorkFolder) -> None:
+        log = work.build / ".ninja_log"
+        if log.is_file():
+            new = read_log(log.read_text(encoding="utf-8", errors="replace"))
+            known = merged(self._history(), new)
+            self.store.write_record(SHELF, self._history_key, "seconds", known)
+
+    @property
+    def _history_key(self) -> str:
+        return f"{self.plan.recipe.name}-{self.plan.platform.tag}"
 
     def _program(self, role: Role) -> Path:
-        return self._tool(role).path
-
-    def _tool(self, role: Role) -> Found:
         tool = self.plan.tool(role)
         if tool is None:
             raise ToolMissingError(f"the plan names no {role}", kind="no-tool")
-        return tool
+        return tool.path
 
     def _env(self, extra: dict[str, str]) -> dict[str, str]:
         programs = (self._program(Role.NINJA), self._program(Role.CMAKE), self._program(Role.CXX))

@@ -101,19 +101,25 @@ def _look(verbs: Verbs) -> None:
 
 
 def _patch(verbs: Verbs) -> None:
-    patch = _verb(verbs, "patch", "list, check, refresh or add patches of the series")
-    patch.add_argument("--recipe", metavar="NAME|FILE", help="recipe (default: llama.cpp)")
-    patch.add_argument("--source", metavar="ORIGIN", help="source to check against")
+    text = "list, check, refresh or add patches of the series"
+    patch = verbs.add_parser("patch", help=text, description=text, epilog=EPILOG)
     actions = patch.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", help="the series with type, reason and condition")
-    actions.add_parser("check", help="try each patch against the source: applied, retired, failed")
-    actions.add_parser("refresh", help="rewrite the patches' offsets and digests for the source")
-    new = actions.add_parser("new", help="make a patch from an edited copy of the source")
+    _action(actions, "list", "the series with type, reason and condition")
+    _action(actions, "check", "try each patch against the source: applied, retired, failed")
+    _action(actions, "refresh", "rewrite the patches' offsets and digests for the source")
+    new = _action(actions, "new", "make a patch from an edited copy of the source")
     new.add_argument("name", help="e.g. vulkan-old-headers")
     new.add_argument("--from", dest="edited", type=Path, required=True, metavar="DIR")
     new.add_argument("--type", required=True, help="portability, bugfix or feature")
     new.add_argument("--reason", required=True, help="one sentence")
     new.add_argument("--upstream", default="", help="link to the report or change upstream")
+
+
+def _action(actions: Verbs, name: str, text: str) -> argparse.ArgumentParser:
+    action = _verb(actions, name, text)
+    action.add_argument("--recipe", metavar="NAME|FILE", help="recipe (default: llama.cpp)")
+    action.add_argument("--source", metavar="ORIGIN", help="source to check against")
+    return action
 
 
 def _keep(verbs: Verbs) -> None:

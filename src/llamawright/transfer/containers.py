@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import errno
 import gzip
 import io
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from llamawright.errors import DownloadError
+from llamawright.transfer.expand import Readable, expanded
 from llamawright.transfer.members import Kind, Member, UnpackLimits, unsafe
 
 if TYPE_CHECKING:
@@ -39,13 +39,6 @@ _TAR_MAGIC_AT = 257
 _LONGEST_LINK = 4096
 _LATEST = float(1 << 32)
 _ENCRYPTED = 0x1
-
-
-class Readable(Protocol):
-    """Something bytes can be read from."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, nothing at the end."""
 
 
 class Container(Protocol):
@@ -78,9 +71,14 @@ def open_container(
             else:
                 deb = start.startswith(_AR_MAGIC)
                 packed = _deb_data(stream, what) if deb else stream
-                with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(scratch)) as spool:
-                    plain = _Capped(_expander(packed), limits.stream_cap(size), what)
-                    yield _Tar(plain, spool, wanted, what)
+                with (
+                    tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(scratch)) as spool,
+                    expanded(packed) as plain,
+                ):
+                    if plain is None:
+                        raise broken(path, what, "it is of no known archive format")
+                    capped = _Capped(plain, limits.stream_cap(size), what)
+                    yield _Tar(capped, spool, wanted, what)
     except BROKEN as error:
         raise broken(path, what, str(error)) from error
     except OSError as error:
@@ -267,19 +265,6 @@ def _zip_kind(info: zipfile.ZipInfo) -> Kind:
     return Kind.FILE if stat.S_IFMT(mode) in {0, stat.S_IFREG} else Kind.OTHER
 
 
-class _Zstd:
-    """A zstandard stream whose errors are of a kind that is known without importing it."""
-
-    def __init__(self, source: Readable, errors: type[Exception]) -> None:
-        self.source, self.errors = source, errors
-
-    def read(self, size: int = -1, /) -> bytes:
-        try:
-            return self.source.read(size)
-        except self.errors as error:
-            raise EOFError(str(error)) from error
-
-
 class _Slice(io.RawIOBase):
     """The next ``size`` bytes of a stream, as a stream of its own."""
 
@@ -312,24 +297,6 @@ def _deb_data(stream: IO[bytes], what: str) -> io.BufferedReader:
             return io.BufferedReader(_Slice(stream, int(digits)))
         stream.seek(int(digits) + int(digits) % 2, 1)
     raise unsafe(what, "it is no Debian package: data.tar is missing")
-
-
-def _expander(stream: io.BufferedReader) -> Readable:
-    start = stream.peek(_TAR_BLOCK)[:_TAR_BLOCK]
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=stream)
-    if start.startswith(b"\xfd7zXZ\x00"):
-        return lzma.LZMAFile(stream)
-    if start.startswith(b"BZh"):
-        return bz2.BZ2File(stream)
-    if start.startswith(b"\x28\xb5\x2f\xfd"):
-        import zstandard  # noqa: PLC0415 - only this format needs it
-
-        reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-        return _Zstd(reader, zstandard.ZstdError)
-    if start[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
-        return stream
-    raise tarfile.ReadError("it is of no known archive format")
 
 
 def copy_bounded(source: Readable, sink: IO[bytes], size: int) -> None:

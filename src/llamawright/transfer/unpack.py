@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,9 @@ from llamawright.transfer.members import (
 )
 
 _NO_TIME = 0.0
+_WRITERS = 4
+_BATCH = 128
+_SMALL = 1 << 18
 
 
 def unpack_archive(
@@ -147,16 +152,38 @@ def _write(container: Container, dest: Path, wanted: Sequence[Member]) -> None:
     folders |= {m.name for m in wanted if m.kind is Kind.FOLDER}
     for folder in sorted(folders):
         (dest / folder).mkdir(exist_ok=True)
-    for member in wanted:
-        if member.kind is Kind.FILE:
-            _write_file(container, dest / member.name, member)
+    _write_files(container, dest, [m for m in wanted if m.kind is Kind.FILE])
     # Links last: no file is ever written through one.
     _write_links(dest, [m for m in wanted if m.kind is Kind.LINK])
 
 
-def _write_file(container: Container, place: Path, member: Member) -> None:
-    with container.open(member) as source, place.open("xb") as sink:
-        copy_bounded(source, sink, member.size)
+def _write_files(container: Container, dest: Path, files: Sequence[Member]) -> None:
+    """Write small files by several threads: making them costs more than filling them."""
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        for at in range(0, len(files), _BATCH):
+            waiting: list[Future[None]] = []
+            for member in files[at : at + _BATCH]:
+                place = dest / member.name
+                with container.open(member) as source:
+                    if member.size > _SMALL:
+                        with place.open("xb") as sink:
+                            copy_bounded(source, sink, member.size)
+                        _finish(place, member)
+                        continue
+                    content = io.BytesIO()
+                    copy_bounded(source, content, member.size)
+                waiting.append(pool.submit(_write_small, place, member, content.getvalue()))
+            for writing in waiting:
+                writing.result()
+
+
+def _write_small(place: Path, member: Member, content: bytes) -> None:
+    with place.open("xb") as sink:
+        sink.write(content)
+    _finish(place, member)
+
+
+def _finish(place: Path, member: Member) -> None:
     if member.executable:
         place.chmod(0o755)
     if member.mtime > _NO_TIME:

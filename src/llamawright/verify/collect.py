@@ -63,8 +63,8 @@ def collect(runs: Runs, demand: Demand, observed: Observed, patterns: PatternSet
         pci = next((f.pci for f in facts if f.pci), "")
         device = demand.expected.device
         found.append(evidence.identity(device, pci, demand.witness, demand.unseen))
-    for run, fact in zip((*greedy, *compared), facts, strict=True):
-        found += evidence.placement(run.task.name, fact, demand.expected)
+    names = [run.task.name for run in (*greedy, *compared)]
+    found += evidence.placement(list(zip(names, facts, strict=True)), demand.expected)
     found += evidence.physical(observed, demand.expected)
     reference_facts = [read_load(r.lines, patterns) for r in runs.reference]
     found.append(evidence.reference(reference_facts, demand.forbidden))
@@ -86,8 +86,9 @@ def _answers(
         prompt = demand.verification.prompts[number]
         # Another model may not know it; then its CPU run does not either.
         if prompt.expect and (demand.pinned or prompt.expect in ours.stdout):
-            found.append(evidence.answer(theirs.stdout, prompt.expect))
-            found.append(evidence.answer(ours.stdout, prompt.expect))
+            label = f"prompt {number + 1}"
+            found.append(evidence.answer(label, theirs.stdout, prompt.expect))
+            found.append(evidence.answer(f"{label}, reference", ours.stdout, prompt.expect))
         label = f"prompt {number + 1}, {prompt.tokens} tokens"
         found.append(evidence.tokens(label, ours.stdout, theirs.stdout, pinned=demand.pinned))
     return found

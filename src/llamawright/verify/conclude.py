@@ -108,9 +108,11 @@ def _listed(attempt: Attempt) -> tuple[Evidence, ...]:
 
 def _observed(attempt: Attempt) -> Observed:
     rise, source = attempt.watch.rise()
+    sampler = attempt.watch.sampler
+    seen = frozenset(sampler.libraries) if sampler.settled else frozenset()
     driver = attempt.chosen.driver
     return Observed(
-        libraries=frozenset(attempt.watch.sampler.libraries) if maps_readable() else None,
+        libraries=seen if maps_readable() else None,
         memory=rise,
         memory_source=source,
         modules=tuple(str(m) for m in attempt.setting.modules),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePath
 
@@ -68,8 +68,9 @@ class Expected:
 class Observed:
     """What the system showed of the first run on the device.
 
-    ``libraries`` are the mapped files, ``None`` where that cannot be read; ``memory`` is
-    the rise in bytes of the device's memory, ``None`` with the reason in ``memory_source``.
+    ``libraries`` are the mapped files, ``None`` where that cannot be read and empty when no
+    run was seen with its model loaded. ``memory`` is the rise in bytes of the device's
+    memory, ``None`` with the reason in ``memory_source``.
     """
 
     libraries: frozenset[str] | None = None
@@ -77,41 +78,49 @@ class Observed:
     memory_source: str = ""
     modules: tuple[str, ...] = ()
     driver_root: str = ""
-    pci: Mapping[str, str] = field(default_factory=dict)
 
 
-def placement(run: str, facts: LoadFacts, expected: Expected) -> tuple[Evidence, ...]:
-    """Judge where one run says its layers and weights went."""
+def placement(runs: Sequence[tuple[str, LoadFacts]], expected: Expected) -> tuple[Evidence, ...]:
+    """Judge where every run, by name, says its layers and weights went."""
+    judges = [_assigned, _weights] if expected.cpu else [_offloaded, _assigned, _weights]
+    return tuple(_together([(name, judge(f, expected)) for name, f in runs]) for judge in judges)
+
+
+def _together(found: Sequence[tuple[str, Evidence]]) -> Evidence:
+    """Return the worst of one kind's evidence, which names its run, for all of it."""
+    order = (Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL)
+    name, worst = max(found, key=lambda item: order.index(item[1].check.outcome))
+    every = worst.check.outcome is Outcome.PASS
+    where = f"in each of {len(found)} runs" if every else f"in '{name}'"
+    check = replace(worst.check, seen=f"{worst.check.seen} {where}")
+    return replace(worst, check=check, share=max(e.share for _, e in found))
+
+
+def _assigned(facts: LoadFacts, expected: Expected) -> Evidence:
     name, wanted = expected.device.id, expected.layers
-    assigned = facts.assigned.get(name, 0)
+    own = facts.assigned.get(name, 0)
     others = {k: v for k, v in facts.assigned.items() if k != name}
-    seen = ", ".join(f"{v} on {k}" for k, v in ({name: assigned} | others).items() if v)
-    evidence = [
-        _make(
-            Kind.ASSIGNED,
-            f"layers assigned ({run})",
-            _grade(readable=bool(facts.assigned), passed=assigned == wanted and not others),
-            expected=f"{wanted} on {name}, none elsewhere",
-            seen=seen or "the log does not say",
-            source="log",
-            share=assigned / wanted,
-        ),
-        _weights(run, facts, expected),
-    ]
-    if not expected.cpu:
-        evidence.insert(0, _offloaded(run, facts, wanted))
-    return tuple(evidence)
+    seen = ", ".join(f"{v} on {k}" for k, v in ({name: own} | others).items() if v)
+    return _make(
+        Kind.ASSIGNED,
+        "layers assigned",
+        _grade(readable=bool(facts.assigned), passed=own == wanted and not others),
+        expected=f"{wanted} on {name}, none elsewhere",
+        seen=seen or "the log does not say",
+        source="log",
+        share=own / wanted,
+    )
 
 
-def _offloaded(run: str, facts: LoadFacts, wanted: int) -> Evidence:
-    done = facts.offloaded
+def _offloaded(facts: LoadFacts, expected: Expected) -> Evidence:
+    done, wanted = facts.offloaded, expected.layers
     clean = done == (wanted, wanted) and not facts.no_gpu
     seen = f"{done[0]}/{done[1]}" if done else "the log does not say"
     if facts.no_gpu:
         seen += ", and 'no usable GPU found'"
     return _make(
         Kind.OFFLOADED,
-        f"layers offloaded ({run})",
+        "layers offloaded",
         _grade(readable=done is not None or facts.no_gpu, passed=clean),
         expected=f"{wanted}/{wanted}",
         seen=seen,
@@ -120,12 +129,12 @@ def _offloaded(run: str, facts: LoadFacts, wanted: int) -> Evidence:
     )
 
 
-def _weights(run: str, facts: LoadFacts, expected: Expected) -> Evidence:
+def _weights(facts: LoadFacts, expected: Expected) -> Evidence:
     own = sum(v for k, v in facts.weights.items() if _is_own(k, expected.buffers))
     seen = ", ".join(f"{k} {mib(v)}" for k, v in sorted(facts.weights.items()))
     return _make(
         Kind.WEIGHTS,
-        f"weights in its buffers ({run})",
+        "weights in its buffers",
         _grade(readable=bool(facts.weights), passed=own >= ENOUGH * expected.weights),
         expected=f"at least {mib(int(ENOUGH * expected.weights))} in {expected.buffers}",
         seen=seen or "the log names no buffer",
@@ -225,12 +234,12 @@ def identity(device: Device, pci_seen: str, seen_by_driver: str, told: str) -> E
     )
 
 
-def answer(text: str, expect: str) -> Evidence:
+def answer(label: str, text: str, expect: str) -> Evidence:
     """Judge whether the known word is in the answer."""
     shown = " ".join(text.split())[:80]
     return _make(
         Kind.ANSWER,
-        "known answer",
+        f"known answer ({label})",
         _grade(readable=True, passed=expect in text),
         expected=f"contains '{expect}'",
         seen=f"'{shown}'" if shown else "nothing was printed",

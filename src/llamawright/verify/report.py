@@ -22,9 +22,9 @@ STATES = {
         "verified in software",
         "It computes the right numbers on a software device. No hardware was proved.",
     ),
-    State.UNVERIFIED: ("–", "unverified", "No device of its kind is here; nothing was proved."),
+    State.UNVERIFIED: ("○", "unverified", "No device of its kind is here; nothing was proved."),
     State.CANNOT_VERIFY: (
-        "–",
+        "○",
         "cannot verify",
         "This machine or device cannot run the proof; the artifact is not to blame.",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from llamawright.verify import commands
 from llamawright.verify.commands import Target
 from llamawright.verify.install import Install
 from llamawright.verify.patterns import PatternSet
-from llamawright.verify.supervise import Finished, PhaseLimits, Task, supervise
+from llamawright.verify.supervise import Finished, PhaseLimits, Sample, Task, supervise
 
 # A model is read from disk at no less than this on top of the recipe's limit.
 SLOWEST_DISK = 50e6
@@ -22,7 +22,6 @@ SLOWEST_DISK = 50e6
 # operation: on a busy machine with two cores one thread was seven times faster than two.
 MOST_THREADS = 8
 SPEED_RUN = "device speed"
-Sample = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,7 @@ class Course:
                 program, self.model, side.target, self.work, base=self.base, batch=batch
             )
             name = f"device probabilities {batch}"
-            runs.append(self.stage.run(name, argv, side.env, on_device=True))
+            runs.append(self.stage.run(name, argv, side.env, on_device=True, sample=sample))
             meter.update(before + len(runs), note=name)
             if not runs[-1].clean:
                 return tuple(runs)

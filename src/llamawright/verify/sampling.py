@@ -26,7 +26,8 @@ class ProcSampler:
 
     ``libraries`` are the files mapped at any time, ``private`` the peak in bytes of memory
     that is no file's (heap and shared memory), ``drm`` the peak of device memory by PCI
-    place as the kernel's driver accounts it to this process.
+    place as the kernel's driver accounts it to this process. ``settled``: at least one look
+    came when the model was loaded, so what was not mapped then never is.
     """
 
     proc: Path = PROC
@@ -35,17 +36,20 @@ class ProcSampler:
     private: int = 0
     drm: dict[str, int] = field(default_factory=dict)
     vram: dict[str, int] = field(default_factory=dict)
+    settled: bool = False
     next_at: float = 0.0
 
-    def __call__(self, pid: int) -> None:
-        """Look at the child, at most ten times a second."""
+    def __call__(self, pid: int, *, loaded: bool) -> None:
+        """Look at the child, at most ten times a second, but at once when it has loaded."""
         now = time.monotonic()
-        if now < self.next_at:
+        if now < self.next_at and (self.settled or not loaded):
             return
         self.next_at = now + EVERY_S
         base = self.proc / str(pid)
         with contextlib.suppress(OSError):
-            self.libraries |= mapped_files((base / "maps").read_text(errors="replace"))
+            mapped = mapped_files((base / "maps").read_text(errors="replace"))
+            self.libraries |= mapped
+            self.settled |= loaded and bool(mapped)
         with contextlib.suppress(OSError):
             self.private = max(self.private, private_bytes((base / "status").read_text()))
         _keep_peaks(self.drm, drm_memory(base / "fdinfo"))

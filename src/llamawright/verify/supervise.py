@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from llamawright.model.verdict import RunRecord
 from llamawright.process import Command, Ending, Limits, Line, run
@@ -19,6 +20,13 @@ MAX_LINES = 50_000
 EXCERPT_HEAD = 40
 EXCERPT_TAIL = 12
 MAX_LINE = 240
+
+
+class Sample(Protocol):
+    """Sees a running child."""
+
+    def __call__(self, pid: int, *, loaded: bool) -> None:
+        """Look at the child; ``loaded`` when its model is."""
 
 
 class Phase(StrEnum):
@@ -111,12 +119,12 @@ def supervise(
     patterns: PatternSet,
     journal: Journal,
     facts: Mapping[str, str],
-    sample: Callable[[int], None] | None = None,
+    sample: Sample | None = None,
 ) -> Finished:
     """Run a program under its limits and leave nothing of it running.
 
     ``facts`` (device, driver, artifact) go into the journal before each phase; ``sample``
-    sees the child's pid about ten times a second.
+    sees the child's pid and whether the model is loaded, at every sign of life.
     """
     task.log.unlink(missing_ok=True)
     watch = _Watch(task, patterns, journal, facts, sample)
@@ -150,7 +158,7 @@ class _Watch:
     patterns: PatternSet
     journal: Journal
     facts: Mapping[str, str]
-    sample: Callable[[int], None] | None
+    sample: Sample | None
     phase: Phase = Phase.START
     overran: Phase | None = None
     began: float = field(default_factory=time.monotonic)
@@ -180,8 +188,7 @@ class _Watch:
     def tick(self, pid: int) -> bool | None:
         """Sample the child, and stop it when its phase took too long."""
         self.pid = pid
-        if self.sample:
-            self.sample(pid)
+        self._look()
         if time.monotonic() - self.since > self.task.limits.of(self.phase):
             self.overran = self.phase
             return True
@@ -207,10 +214,13 @@ class _Watch:
     def _enter(self, phase: Phase, now: float) -> None:
         self.phase, self.since = phase, now
         self.marks[phase] = now - self.began
-        if self.sample and self.pid:
-            self.sample(self.pid)
+        self._look()
         self.journal.end(self.token)
         self.token = self.journal.begin(f"{JOURNAL_PREFIX}{phase}", **self._facts())
+
+    def _look(self) -> None:
+        if self.sample and self.pid:
+            self.sample(self.pid, loaded=self.phase in (Phase.FIRST_TOKEN, Phase.DONE))
 
     def _facts(self) -> dict[str, object]:
         return {**self.facts, "run": self.task.name}

@@ -4,11 +4,6 @@ from pathlib import Path
 
 import package_kit
 from llamawright.build.arguments import configure_arguments, environment, prefix_map
-from llamawright.build.cache import _ccache as read_ccache
-from llamawright.build.cache import _sccache as read_sccache
-from llamawright.build.cache import cache_environment, since
-from llamawright.model.built import CacheStats
-from llamawright.model.inventory import Found, Role
 from llamawright.model.platform import Platform
 from llamawright.model.recipe import Option
 
@@ -36,7 +31,11 @@ def test_a_binary_looks_for_its_libraries_beside_itself() -> None:
 
 def test_both_folders_are_mapped_away_for_c_and_cpp() -> None:
     flags = prefix_map(SOURCE, BUILD)
-    assert flags == '"-ffile-prefix-map=/s p/src=." "-ffile-prefix-map=/w/build=."'
+    assert flags.split('" "') == [
+        '"-ffile-prefix-map=/s p/src=.',
+        "-ffile-prefix-map=/w/build=.",
+        '-ffile-prefix-map=../../s p/src=."',
+    ]
     assert f"-DCMAKE_C_FLAGS:STRING={flags}" in arguments()
     assert f"-DCMAKE_CXX_FLAGS:STRING={flags}" in arguments()
 
@@ -54,39 +53,24 @@ def test_the_chosen_programs_lead_path_and_git_finds_no_repository() -> None:
     assert env["SOURCE_DATE_EPOCH"] == str(package_kit.DATE)
 
 
-def cache(name: str) -> Found:
-    return Found(
-        role=Role.CACHE, name=name, path=Path("/c"), version="4", where="PATH", sha256="0" * 64
-    )
+def test_a_build_that_tries_to_download_finds_nobody() -> None:
+    env = environment(package_kit.plan(), (Path("/env/bin/ninja"),), Path("/store"))
+    for name in ("http_proxy", "HTTPS_PROXY", "all_proxy"):
+        assert env[name] == "http://127.0.0.1:9"
+    assert env["no_proxy"] == ""
 
 
-def test_ccache_hits_from_any_folder_below_the_store() -> None:
-    env = cache_environment(cache("ccache"), Path("/store"))
-    assert env["CCACHE_DIR"] == "/store/compiler-cache/ccache"
-    assert env["CCACHE_BASEDIR"] == "/store"
-    assert env["CCACHE_NOHASHDIR"] == "1"
-    assert env["CCACHE_COMPILERCHECK"] == "content"
+def test_what_the_plan_says_about_the_environment_counts() -> None:
+    plan = package_kit.plan(environment=(("CC", "/usr/bin/gcc"), ("no_proxy", "x")))
+    env = environment(plan, (), Path("/store"))
+    assert (env["CC"], env["no_proxy"]) == ("/usr/bin/gcc", "x")
 
 
-def test_no_cache_needs_no_settings() -> None:
-    assert cache_environment(None, Path("/store")) == {}
+def test_windows_keeps_its_own_path() -> None:
+    plan = package_kit.plan(package_kit.WINDOWS)
+    assert "PATH" not in environment(plan, (Path("/env/bin/ninja"),), Path("/store"))
 
 
-def test_sccache_keeps_its_objects_in_the_store_too() -> None:
-    env = cache_environment(cache("sccache"), Path("/store"))
-    assert env["SCCACHE_DIR"] == "/store/compiler-cache/sccache"
-
-
-def test_hits_are_read_from_the_caches_own_counters() -> None:
-    text = "direct_cache_hit\t7\npreprocessed_cache_hit\t2\ncache_miss\t3\nmax\tx\n"
-    assert read_ccache(text) == CacheStats(name="ccache", hits=9, misses=3)
-    json = '{"stats": {"cache_hits": {"counts": {"C/C++": 5}}, "cache_misses": {"counts": {}}}}'
-    assert read_sccache(json) == CacheStats(name="sccache", hits=5, misses=0)
-    assert read_sccache("no json") == CacheStats(name="sccache", hits=0, misses=0)
-
-
-def test_one_compile_is_the_difference_of_two_counts() -> None:
-    before = CacheStats(name="ccache", hits=10, misses=4)
-    after = CacheStats(name="ccache", hits=391, misses=4)
-    assert since(before, after) == CacheStats(name="ccache", hits=381, misses=0)
-    assert since(after, before) == CacheStats(name="ccache", hits=0, misses=0)
+def test_no_argument_joins_two_options() -> None:
+    assert all(a.count("=") >= 1 and a.startswith("-D") for a in arguments()[7:])
+    assert len(set(arguments()[7:])) == len(arguments()[7:])

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from llamawright.build.failures import CLASSES, classify, first_error
+from llamawright.build.failures import (
+    CLASSES,
+    READ_BYTES,
+    classify,
+    failing_part,
+    first_error,
+    last_part,
+)
 
 LINES = {
     "fatal error: error writing to /tmp/cc.s: No space left on device": "disk-full",
@@ -29,6 +38,13 @@ LINES = {
     "ld: undefined reference to `GOMP_barrier'": "link-failed",
     "The CXX compiler is not able to compile a simple test program.": "no-compiler",
     "x.cpp:1:1: error: expected ';'": "compile-failed",
+    "ccache: error: failed to create temporary file": "compiler-cache",
+    "sccache: encountered fatal error": "compiler-cache",
+    "/bin/sh: 1: vulkan-shaders-gen: not found": "generator-missing",
+    "ninja: error: 'vulkan-shaders-gen', missing and no known rule": "generator-missing",
+    "x.cpp:1:10: fatal error: curl/curl.h: No such file or directory": "header-missing",
+    "x.cpp:1:10: fatal error: 'curl/curl.h' file not found": "header-missing",
+    "terminate called: Failed to create pipes": "out-of-memory",
 }
 
 
@@ -44,6 +60,43 @@ def test_every_class_has_a_cure_and_a_fixture() -> None:
 
 def test_only_what_can_pass_a_second_time_is_tried_again() -> None:
     assert {c.kind for c in CLASSES if c.retry} == {"out-of-memory"}
+    assert {c.kind for c in CLASSES if c.uncached} == {"compiler-cache"}
+
+
+WARNINGS = """[1/3] Building CXX object a.o
+a.cpp:9: warning: 'No space left on device' and out of memory are only words here
+FAILED: [code=1] b.o
+/usr/bin/c++ -c b.cpp -o b.o
+b.cpp:1: error: expected ';'
+[3/3] Building CXX object c.o
+c.cpp:4: warning: internal compiler error handling is unused
+ninja: build stopped: subcommand failed.
+"""
+
+
+def test_what_other_steps_printed_decides_nothing() -> None:
+    assert classify(WARNINGS).kind == "compile-failed"
+    assert failing_part(WARNINGS.splitlines())[0] == "FAILED: [code=1] b.o"
+    assert len(failing_part(WARNINGS.splitlines())) == 3
+
+
+def test_every_failed_step_counts() -> None:
+    log = "FAILED: a.o\nx\n[2/9] ok\nFAILED: b.o\nKilled signal terminated program cc1\n[3/9] y"
+    assert classify(log).kind == "out-of-memory"
+
+
+def test_the_tail_names_the_step_and_its_error_even_far_apart() -> None:
+    log = "\n".join(["FAILED: ui.h", *["note"] * 40, "CMake Error at x.cmake:1", "  no file"])
+    lines = first_error(log)
+    assert lines[0] == "FAILED: ui.h"
+    assert "CMake Error at x.cmake:1" in lines
+    assert len(lines) < 10
+
+
+def test_only_the_end_of_a_long_log_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "compile.log"
+    log.write_bytes(b"w" * (READ_BYTES + 100) + b"\nFAILED: a.o\n\xff No space left on device\n")
+    assert classify(last_part(log)).kind == "disk-full"
 
 
 def test_a_warning_about_an_error_is_no_crash() -> None:
@@ -53,8 +106,7 @@ def test_a_warning_about_an_error_is_no_crash() -> None:
 def test_the_first_error_is_shown_with_the_line_before_it() -> None:
     log = "\n".join(["[1/9] ok", "FAILED: a.o", "g++ -c a", "a.cpp:1: error: bad", *"bcdefghij"])
     lines = first_error(log)
-    assert lines[0] == "[1/9] ok"
-    assert lines[1] == "FAILED: a.o"
+    assert lines[0] == "FAILED: a.o"
     assert "a.cpp:1: error: bad" in lines
 
 

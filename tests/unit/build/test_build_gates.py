@@ -9,7 +9,7 @@ import pytest
 
 import package_kit
 from llamawright.build import gates
-from llamawright.build.fileapi import Reply, Target
+from llamawright.build.fileapi import Compiler, Group, Reply, Target
 from llamawright.errors import BuildError
 from llamawright.model.inventory import Found, Role
 from llamawright.model.platform import Backend
@@ -27,8 +27,9 @@ CMake Warning:
 -- Build files have been written to: /b
 """
 COOPMAT = Capability(
-    name="cooperative_matrix", define="COOPMAT", feature_test="x.comp", cost="slower prompts"
-)
+    name="cooperative_matrix", define="COOPMAT", feature_test="x.comp", cost="slower prompts",
+    extension="GL_KHR_cooperative_matrix",
+)  # fmt: skip
 RULE = BackendRule(
     backend=Backend.VULKAN, targets=("ggml-vulkan",), modules=("ggml-vulkan",),
     capabilities=(COOPMAT,),
@@ -36,11 +37,15 @@ RULE = BackendRule(
 
 
 def target(name: str, *defines: str) -> Target:
-    return Target(name=name, type="MODULE_LIBRARY", defines=defines, artifacts=())
+    group = Group(language="CXX", flags=("-O3",), defines=defines, includes=())
+    return Target(name=name, type="MODULE_LIBRARY", groups=(group,))
 
 
 def reply(*targets: Target, cxx: str = "/usr/bin/g++", **cache: str) -> Reply:
-    compilers = (("C", "/usr/bin/gcc"), ("CXX", cxx))
+    compilers = (
+        Compiler(language="C", path="/usr/bin/gcc"),
+        Compiler(language="CXX", path=cxx),
+    )
     return Reply(targets=targets, cache=tuple(cache.items()), compilers=compilers)
 
 
@@ -139,9 +144,9 @@ def test_capabilities_are_what_the_module_is_compiled_with(define: str, *, prese
 
 def test_a_capability_that_was_never_proved_is_a_contradiction() -> None:
     states = gates.capabilities(RULE, reply(target("ggml-vulkan", "COOPMAT")))
-    gates.cross_check(states, frozenset({"cooperative_matrix"}))
+    assert gates.cross_check(RULE, states, frozenset({"cooperative_matrix"})) == ()
     with pytest.raises(BuildError) as caught:
-        gates.cross_check(states, frozenset())
+        gates.cross_check(RULE, states, frozenset())
     assert caught.value.kind == "capability-contradiction"
 
 
@@ -158,3 +163,44 @@ def test_options_in_effect_come_from_the_cache() -> None:
     options = (Option(name="B", value="ON"), Option(name="A", value="x", type="STRING"))
     rows = gates.effective(options, reply(B="ON", A="y"))
     assert [(r.name, r.value) for r in rows] == [("A", "y"), ("B", "ON")]
+
+
+def test_a_proved_capability_that_cmake_left_out_is_told() -> None:
+    states = gates.capabilities(RULE, reply(target("ggml-vulkan")))
+    assert gates.cross_check(RULE, states, frozenset({"cooperative_matrix"})) == (
+        "cooperative_matrix",
+    )
+
+
+def test_what_no_probe_can_ask_for_is_not_compared() -> None:
+    rule = replace(RULE, capabilities=(replace(COOPMAT, extension=""),))
+    states = gates.capabilities(rule, reply(target("ggml-vulkan", "COOPMAT")))
+    assert gates.cross_check(rule, states, frozenset()) == ()
+
+
+def test_a_project_that_declares_content_to_fetch_is_refused() -> None:
+    module = "/usr/share/cmake/Modules/FetchContent.cmake"
+    answer = replace(reply(), inputs=("CMakeLists.txt", module))
+    assert list(gates.downloads(answer, "")) == [
+        "the project reads CMake's FetchContent.cmake: it would download"
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["-- Downloading ui.tar.gz from a bucket", "Cloning into 'boringssl'...", "-- Fetching it"],
+)
+def test_words_of_a_download_in_the_log_are_refused(line: str) -> None:
+    assert list(gates.downloads(reply(), f"-- one\n{line}\n-- two\n")) == [f"CMake said: {line}"]
+
+
+def test_a_quiet_configure_downloads_nothing() -> None:
+    log = "-- Found Threads: TRUE\n-- UI: prebuilt assets are off\n-- Configuring done\n"
+    assert list(gates.downloads(replace(reply(), inputs=("ExternalProject.cmake",)), log)) == []
+
+
+def test_a_backends_own_faults_are_among_all_of_them() -> None:
+    plan = package_kit.plan(tools=(compiler(),))
+    with pytest.raises(BuildError, match="did not configure") as caught:
+        gates.check_configured(plan, (), reply(), "", more=iter(["headers of another root"]))
+    assert caught.value.why == "headers of another root"

@@ -1,0 +1,202 @@
+"""A llama program that does what ``behaviour.json`` beside it says; standard library only.
+
+Copied into an artifact under the names of upstream's programs, it prints what they print
+and misbehaves where it is told to. Plain keys apply when ``--device`` names a device and to
+the device list, ``reference_…`` keys to all other runs.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import cast
+
+PROGRAM = Path(sys.argv[0])
+HERE = PROGRAM.resolve().parent
+ARGS = sys.argv[1:]
+SPEC: dict[str, object] = json.loads((HERE / "behaviour.json").read_text())
+MODULE = HERE / "libggml-vulkan.so"
+KEPT: list[mmap.mmap] = []
+
+
+def flag(name: str) -> str:
+    return ARGS[ARGS.index(name) + 1] if name in ARGS else ""
+
+
+DEVICE = flag("--device")
+ON_DEVICE = DEVICE not in ("", "none")
+WHO = "" if ON_DEVICE or "--list-devices" in ARGS else "reference_"
+
+
+def spec(name: str, default: object) -> object:
+    return SPEC.get(WHO + name, default)
+
+
+def number(name: str, default: float) -> float:
+    return float(cast("float", spec(name, default)))
+
+
+def say(text: str, level: str = "I") -> None:
+    sys.stderr.write(f"0.00.000.001 {level} {text}\n")
+    sys.stderr.flush()
+
+
+def out(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def mapped(path: Path) -> None:
+    with path.open("rb") as stream:
+        KEPT.append(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def misbehave(phase: str) -> None:
+    """Do what is to be done in a phase; the program's own name may narrow it down."""
+    action = str(spec(f"at_{phase}", spec(f"at_{phase}_of_{PROGRAM.name}", "")))
+    word, _, value = action.partition(":")
+    if word == "hang":
+        time.sleep(600)
+    elif word == "signal":
+        os.kill(os.getpid(), int(value))
+        time.sleep(5)
+    elif word == "exit":
+        sys.exit(int(value))
+    elif word == "endless":
+        while True:
+            out(">" * 4096 + ("\n" if value == "lines" else ""))
+    elif word == "lost":
+        say("vk::Queue::submit: ErrorDeviceLost")
+        os.kill(os.getpid(), signal.SIGABRT)
+    elif word == "say":
+        say(value)
+        sys.exit(1)
+    elif word == "remove":
+        (HERE / value).unlink()
+
+
+def load_backends() -> None:
+    if MODULE.exists():
+        misbehave("init")
+    if MODULE.exists() and spec("module_loads", True):
+        say(f"load_backend: loaded Vulkan backend from {MODULE}")
+        if spec("module_mapped", True):
+            mapped(MODULE)
+        driver = os.environ.get("FAKE_DRIVER", str(spec("driver", "")))
+        if driver:
+            mapped(Path(driver))
+    elif spec("sneaks_device", False):
+        say(f"load_backend: loaded Vulkan backend from {MODULE}")
+    say(f"load_backend: loaded CPU backend from {HERE}/libggml-cpu-x64.so")
+    if (HERE / "libggml-cpu-x64.so").exists():
+        mapped(HERE / "libggml-cpu-x64.so")
+
+
+def listed() -> list[list[object]]:
+    devices = cast("list[list[object]]", SPEC.get("devices", []))
+    hidden = SPEC.get("software_devices", [])
+    if os.environ.get("GGML_VK_VISIBLE_DEVICES") is not None:
+        devices = cast("list[list[object]]", hidden)
+    return devices if MODULE.exists() else []
+
+
+def list_devices() -> None:
+    load_backends()
+    misbehave("list")
+    out(str(SPEC.get("list_header", "Available devices:\n")))
+    for name, label, mib in listed():
+        out(f"  {name}: {label} ({mib} MiB, {mib} MiB free)\n")
+    if not listed():
+        out("  (none)\n")
+    misbehave("listed")
+
+
+def load_model() -> None:
+    say("llama_model_loader: loaded meta data with 1 key-value pairs and 2 tensors")
+    misbehave("load")
+    layers = int(number("layers", 31))
+    if ON_DEVICE:
+        name, place = SPEC.get("using_name", "a"), SPEC.get("using_pci", "unknown id")
+        say(f"llama_prepare_model_devices: using device {DEVICE} ({name}) ({place}) - 9 MiB free")
+    default = {DEVICE if ON_DEVICE else "CPU": layers}
+    for where, count in cast("dict[str, int]", spec("assigned", default)).items():
+        for layer in range(count):
+            say(f"load_tensors: layer {layer:3} assigned to device {where}, is_swa = 0", "D")
+    if spec("warning", ""):
+        sys.stderr.write(f"warning: {spec('warning', '')}\n")
+    if ON_DEVICE:
+        done = spec("offloaded", f"{layers}/{layers}")
+        if done:
+            say(f"load_tensors: offloaded {done} layers to GPU")
+    buffers = {DEVICE: 1.0, "CPU_Mapped": 0.5} if ON_DEVICE else {"CPU_Mapped": 1.5}
+    for where, mib in cast("dict[str, float]", spec("weights", buffers)).items():
+        say(f"load_tensors: {where:>12} model buffer size = {mib:8.2f} MiB")
+    busy = os.environ.get("FAKE_BUSY")
+    if busy and ON_DEVICE and spec("memory_rises", True):
+        Path(busy).write_text("busy")
+
+
+def complete() -> None:
+    load_model()
+    time.sleep(number("linger", 0.0))
+    say(f"generate: n_ctx = 256, n_batch = 32, n_predict = {flag('-n')}, n_keep = 0")
+    misbehave("first_token")
+    answers = cast("dict[str, str]", {**cast("dict[str, str]", SPEC["answers"])})
+    if ON_DEVICE:
+        answers.update(cast("dict[str, str]", SPEC.get("device_answers", {})))
+    for left in range(int(flag("-n")) - 1, -1, -1):
+        say(f"n_remain: {left}", "D")
+    out(answers[flag("-p")] + str(spec("ending", "\n\n")))
+    misbehave("done")
+
+
+def perplexity() -> None:
+    load_model()
+    chunks = int(flag("--chunks"))
+    if "--save-all-logits" in ARGS:
+        say(f"perplexity: calculating perplexity over {chunks} chunks, n_ctx=8")
+        misbehave("first_token")
+        Path(flag("--save-all-logits")).write_bytes(b"_logits_")
+        out("0.01 minutes\n[1]5.0000,[2]6.0000,\n")
+        misbehave("done")
+        return
+    say(f"kl_divergence: computing over {chunks} chunks, n_ctx=8, batch_size=8, n_seq=1")
+    misbehave("first_token")
+    by_batch = cast("dict[str, list[str]]", SPEC.get("kld", {}))
+    rows = by_batch.get(flag("-ub"), ["0.00300 100.000", "0.00400 96.774"])
+    out("0.01 minutes\n\nchunk   PPL   ln(PPL(Q)/PPL(base))  KL Divergence  Δp RMS  Same top p\n")
+    for at, row in enumerate(rows[: int(number("chunks_done", chunks))]):
+        kld, top = row.split()
+        out(
+            f"{at + 1:4}      32.5331 ±   22.2913       0.00002 ±       -nan    "
+            f"{kld:>10} ±    0.00000     0.001 ±  0.000 %    {top} ±  0.000 %\n"
+        )
+    misbehave("done")
+
+
+def bench() -> None:
+    misbehave("bench")
+    out('{"n_prompt": 128, "n_gen": 0, "avg_ts": 1234.5}\n')
+    out('{"n_prompt": 0, "n_gen": 64, "avg_ts": 67.8}\n')
+
+
+def main() -> None:
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    if "--list-devices" in ARGS:
+        list_devices()
+        return
+    misbehave("start")
+    load_backends()
+    {"llama-completion": complete, "llama-perplexity": perplexity, "llama-bench": bench}[
+        PROGRAM.name
+    ]()
+    sys.exit(int(number("status", 0)))
+
+
+if __name__ == "__main__":
+    main()
