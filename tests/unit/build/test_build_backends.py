@@ -37,9 +37,11 @@ def cpu_faults(*targets: Target, announced: str) -> list[str]:
     return list(gate_of(Backend.CPU).faults(package_kit.plan(), CPU, answer, ""))
 
 
-def vulkan_plan(headers: str = SDK, **changes: object) -> Plan:
+def vulkan_plan(
+    headers: str = SDK, *, tools: tuple[Found, ...] = (), provisions: tuple[Available, ...] = ()
+) -> Plan:
     options = (Option(name="Vulkan_INCLUDE_DIR", value=headers, type="PATH"),)
-    return package_kit.plan(module_options=options, **changes)
+    return package_kit.plan(module_options=options, tools=tools, provisions=provisions)
 
 
 def vulkan_faults(
@@ -115,7 +117,7 @@ def test_proved_is_what_the_chosen_compiler_was_seen_to_do() -> None:
         sha256="0" * 64, facts=(("capabilities", "integer_dot cooperative_matrix"),),
     )  # fmt: skip
     proved = gate_of(Backend.VULKAN).proved(vulkan_plan(tools=(glslc,)))
-    assert proved == {"integer_dot", "cooperative_matrix"}
+    assert proved == frozenset({"integer_dot", "cooperative_matrix"})
 
 
 def provided(*facts: tuple[str, str]) -> Available:
@@ -126,10 +128,10 @@ def provided(*facts: tuple[str, str]) -> Available:
 
 
 def test_a_provided_set_says_what_it_is_known_for() -> None:
-    plan = vulkan_plan(tools=(), provisions=(provided(("capabilities", "integer_dot")),))
-    assert gate_of(Backend.VULKAN).proved(plan) == {"integer_dot"}
+    plan = vulkan_plan(provisions=(provided(("capabilities", "integer_dot")),))
+    assert gate_of(Backend.VULKAN).proved(plan) == frozenset({"integer_dot"})
 
 
 def test_a_set_that_nobody_looked_into_proves_nothing_and_refutes_nothing() -> None:
-    plan = vulkan_plan(tools=(), provisions=(provided(),))
+    plan = vulkan_plan(provisions=(provided(),))
     assert gate_of(Backend.VULKAN).proved(plan) is None
