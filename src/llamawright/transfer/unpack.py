@@ -25,7 +25,7 @@ from llamawright.transfer.members import (
 )
 
 _NO_TIME = 0.0
-_WRITERS = 4
+_WRITERS = 2
 _BATCH = 128
 _SMALL = 1 << 18
 
