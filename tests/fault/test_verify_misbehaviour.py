@@ -41,7 +41,7 @@ def seen(verdict: Verdict, name: str) -> tuple[Outcome, str]:
         ({"weights": {}}, "evidence-missing", "the log names no buffer"),
         ({"offloaded": ""}, "evidence-missing", "the log does not say"),
         ({"assigned": {}}, "evidence-missing", "the log does not say"),
-        ({"module_mapped": False}, "contradiction", "not mapped"),
+        ({"module_mapped": False, "linger": 0.6}, "contradiction", "not mapped"),
         ({"device_answers": {FRANCE: " Lyon."}}, "wrong-answer", "Lyon"),
         ({"device_answers": {FRANCE: " Paris!"}}, "wrong-tokens", "Paris!"),
         ({"device_answers": {FRANCE: ""}}, "wrong-answer", "nothing was printed"),
@@ -96,7 +96,7 @@ def test_what_a_bad_end_is_called(
 
 @pytest.mark.parametrize("phase", ["start", "load", "first_token", "done"])
 def test_a_hang_is_stopped_at_its_phase_and_leaves_no_process(bench: Bench, phase: str) -> None:
-    limits = verification(probe_s=1.0, load_s=1.0, first_token_s=1.0, total_s=1.5)
+    limits = verification(probe_s=0.7, load_s=0.7, first_token_s=0.7, total_s=1.0)
     bench.hardware = ()
     artifact = bench.artifact({"devices": [], "linger": 0.0, f"at_{phase}": "hang"})
     began = time.monotonic()
@@ -133,7 +133,7 @@ def test_a_run_on_another_device_than_the_chosen_one_is_a_contradiction(bench: B
 def test_a_hardware_claim_with_nothing_but_a_software_driver_in_it_is_a_contradiction(
     bench: Bench,
 ) -> None:
-    verdict = bench.prove({"driver": str(bench.root / "libvulkan_lvp.so")})
+    verdict = bench.prove({"driver": str(bench.root / "libvulkan_lvp.so"), "linger": 0.6})
     assert verdict.failure == "contradiction"
     assert "libvulkan_lvp.so" in verdict.why
 

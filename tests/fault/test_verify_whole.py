@@ -18,7 +18,7 @@ from llamawright.errors import (
 from llamawright.model.platform import Backend, Platform, System
 from llamawright.model.verdict import Outcome, State, Verdict
 from llamawright.verify import summary, write_report
-from verify_kit import GPU, LLVMPIPE, PCI, Bench, bench, gguf, verification
+from verify_kit import GPU, LLVMPIPE, PCI, PROMPTS, Bench, bench, gguf, verification
 
 __all__ = ["bench"]
 
@@ -238,7 +238,14 @@ def test_a_truncated_model_of_ones_own_is_refused_before_anything_runs(bench: Be
 def test_a_model_of_ones_own_is_judged_by_its_probabilities(bench: Bench) -> None:
     bench.hardware = ()
     model = gguf(bench.root / "own.gguf", layers=12)
-    artifact = bench.artifact({"devices": [], "layers": 13, "reference_layers": 13, "answers": {"The capital of France is": " a city.", "One, two,": " four"}, "device_answers": {"The capital of France is": " a town."}})  # fmt: skip
+    behaviour = {
+        "devices": [],
+        "layers": 13,
+        "reference_layers": 13,
+        "answers": {PROMPTS[0].text: " a city.", PROMPTS[1].text: " four"},
+        "device_answers": {PROMPTS[0].text: " a town."},
+    }
+    artifact = bench.artifact(behaviour)
     verdict = bench.verify(artifact, driver=bench.driver(), model=model, model_sha256="")
     assert (verdict.state, verdict.why) == (State.VERIFIED_SOFTWARE, "")
     tokens = next(c for c in verdict.checks if c.name.startswith("greedy tokens"))

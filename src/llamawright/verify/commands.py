@@ -38,6 +38,7 @@ class Target:
         return ("--device", self.device or "none", *where, *threads, *own)
 
 
+# First of all flags: naming a device loads the modules at once, and their lines count.
 COMMON = ("--no-warmup", "--fit", "off", "--offline", "--log-colors", "off", "-lv", VERBOSITY)
 
 
@@ -51,9 +52,9 @@ def greedy(
 ) -> tuple[str, ...]:
     """Continue a prompt by the likeliest token each time; only new text goes to stdout."""
     return (
-        str(program), "-m", str(model), "-p", prompt.text, "-n", str(prompt.tokens),
+        str(program), *COMMON, "-m", str(model), "-p", prompt.text, "-n", str(prompt.tokens),
         "--temp", "0", "--seed", "1", "-c", GREEDY_CONTEXT, "-b", str(max(batch, 32)),
-        "-ub", str(batch), "-no-cnv", "--no-display-prompt", *target.flags, *COMMON,
+        "-ub", str(batch), "-no-cnv", "--no-display-prompt", *target.flags,
     )  # fmt: skip
 
 
@@ -62,9 +63,9 @@ def save_logits(
 ) -> tuple[str, ...]:
     """Write the reference's probabilities over the text to a file."""
     return (
-        str(program), "-m", str(model), "-f", str(text), "-c", str(work.context),
+        str(program), *COMMON, "-m", str(model), "-f", str(text), "-c", str(work.context),
         "-b", str(work.context), "-ub", str(work.context), "--chunks", str(work.chunks),
-        "--save-all-logits", str(out), *target.flags, *COMMON,
+        "--save-all-logits", str(out), *target.flags,
     )  # fmt: skip
 
 
@@ -73,9 +74,9 @@ def compare_logits(
 ) -> tuple[str, ...]:
     """Compare a device's probabilities with the file's, ``batch`` tokens at a time."""
     return (
-        str(program), "-m", str(model), "-c", str(work.context), "-b", str(batch),
+        str(program), *COMMON, "-m", str(model), "-c", str(work.context), "-b", str(batch),
         "-ub", str(batch), "--chunks", str(work.chunks), "--kl-divergence",
-        "--kl-divergence-base", str(base), *target.flags, *COMMON,
+        "--kl-divergence-base", str(base), *target.flags,
     )  # fmt: skip
 
 

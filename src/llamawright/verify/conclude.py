@@ -109,10 +109,10 @@ def _listed(attempt: Attempt) -> tuple[Evidence, ...]:
 def _observed(attempt: Attempt) -> Observed:
     rise, source = attempt.watch.rise()
     sampler = attempt.watch.sampler
-    seen = frozenset(sampler.libraries) if sampler.settled else frozenset()
     driver = attempt.chosen.driver
     return Observed(
-        libraries=seen if maps_readable() else None,
+        libraries=frozenset(sampler.libraries) if maps_readable() else None,
+        settled=sampler.settled,
         memory=rise,
         memory_source=source,
         modules=tuple(str(m) for m in attempt.setting.modules),

@@ -68,12 +68,13 @@ class Expected:
 class Observed:
     """What the system showed of the first run on the device.
 
-    ``libraries`` are the mapped files, ``None`` where that cannot be read and empty when no
-    run was seen with its model loaded. ``memory`` is the rise in bytes of the device's
+    ``libraries`` are the mapped files, ``None`` where that cannot be read; ``settled`` when
+    what is not among them was surely never mapped. ``memory`` is the rise in bytes of the device's
     memory, ``None`` with the reason in ``memory_source``.
     """
 
     libraries: frozenset[str] | None = None
+    settled: bool = False
     memory: int | None = None
     memory_source: str = ""
     modules: tuple[str, ...] = ()
@@ -163,7 +164,7 @@ def _module(observed: Observed) -> Evidence:
     return _make(
         Kind.MODULE,
         "module mapped",
-        _grade(readable=bool(mapped), passed=bool(hits)),
+        _grade(readable=bool(hits) or observed.settled, passed=bool(hits)),
         expected=f"the artifact's own {names}",
         seen=", ".join(PurePath(h).name for h in hits) or _unmapped(observed),
         source="/proc/PID/maps",
@@ -184,7 +185,7 @@ def _driver(observed: Observed, device: Device) -> Evidence:
     return _make(
         Kind.DRIVER,
         "driver mapped",
-        _grade(readable=bool(mapped), passed=bool(good)),
+        _grade(readable=bool(good) or observed.settled, passed=bool(good)),
         expected=wanted,
         seen=", ".join(PurePath(d).name for d in good or drivers) or _unmapped(observed),
         source="/proc/PID/maps",
@@ -195,7 +196,7 @@ def _driver(observed: Observed, device: Device) -> Evidence:
 def _unmapped(observed: Observed) -> str:
     if observed.libraries is None:
         return "this system does not show what a process maps"
-    return "not mapped" if observed.libraries else "the process ended before it could be read"
+    return "not mapped" if observed.settled else "the process ended before it could be read"
 
 
 def _memory(observed: Observed, expected: Expected) -> Evidence:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from llamawright.verify.supervise import Phase
+
 PROC = Path("/proc")
 DRM = Path("/sys/class/drm")
 EVERY_S = 0.1
@@ -26,8 +28,9 @@ class ProcSampler:
 
     ``libraries`` are the files mapped at any time, ``private`` the peak in bytes of memory
     that is no file's (heap and shared memory), ``drm`` the peak of device memory by PCI
-    place as the kernel's driver accounts it to this process. ``settled``: at least one look
-    came when the model was loaded, so what was not mapped then never is.
+    place as the kernel's driver accounts it to this process. ``settled``: some run was seen
+    for a while with its backends loaded, so what was never mapped is not used. (A single look
+    may come too late: a program that ends lets go of its driver first.)
     """
 
     proc: Path = PROC
@@ -37,19 +40,24 @@ class ProcSampler:
     drm: dict[str, int] = field(default_factory=dict)
     vram: dict[str, int] = field(default_factory=dict)
     settled: bool = False
+    last: tuple[int, Phase] = (0, Phase.START)
+    looks: int = 0
     next_at: float = 0.0
 
-    def __call__(self, pid: int, *, loaded: bool) -> None:
-        """Look at the child, at most ten times a second, but at once when it has loaded."""
-        now = time.monotonic()
-        if now < self.next_at and (self.settled or not loaded):
+    def __call__(self, pid: int, phase: Phase) -> None:
+        """Look at the child: at once when a phase begins, else at most ten times a second."""
+        now, fresh = time.monotonic(), (pid, phase) != self.last
+        if now < self.next_at and not fresh:
             return
-        self.next_at = now + EVERY_S
+        self.looks = 0 if fresh and pid != self.last[0] else self.looks
+        self.last, self.next_at = (pid, phase), now + EVERY_S
         base = self.proc / str(pid)
         with contextlib.suppress(OSError):
             mapped = mapped_files((base / "maps").read_text(errors="replace"))
             self.libraries |= mapped
-            self.settled |= loaded and bool(mapped)
+            # Looks at the start of a phase come in bursts; those in between are apart.
+            self.looks += bool(mapped) and phase.has_backends and not fresh
+            self.settled |= self.looks > 0
         with contextlib.suppress(OSError):
             self.private = max(self.private, private_bytes((base / "status").read_text()))
         _keep_peaks(self.drm, drm_memory(base / "fdinfo"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from re import Pattern
 
 from llamawright.model.verdict import RunRecord
 from llamawright.process import Command, Ending, Limits, Line, run
@@ -22,13 +22,6 @@ EXCERPT_TAIL = 12
 MAX_LINE = 240
 
 
-class Sample(Protocol):
-    """Sees a running child."""
-
-    def __call__(self, pid: int, *, loaded: bool) -> None:
-        """Look at the child; ``loaded`` when its model is."""
-
-
 class Phase(StrEnum):
     """Where a run is. ``done`` lasts from the first token to the program's end."""
 
@@ -36,6 +29,14 @@ class Phase(StrEnum):
     LOAD = "load"
     FIRST_TOKEN = "first-token"  # noqa: S105 - a phase of a run
     DONE = "done"
+
+    @property
+    def has_backends(self) -> bool:
+        """Whether modules and drivers are loaded: upstream does that before the model."""
+        return self is not Phase.START
+
+
+Sample = Callable[[int, Phase], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,7 @@ def supervise(
     """Run a program under its limits and leave nothing of it running.
 
     ``facts`` (device, driver, artifact) go into the journal before each phase; ``sample``
-    sees the child's pid and whether the model is loaded, at every sign of life.
+    sees the child's pid and phase, at every sign of life.
     """
     task.log.unlink(missing_ok=True)
     watch = _Watch(task, patterns, journal, facts, sample)
@@ -204,12 +205,15 @@ class _Watch:
                 return Phase.LOAD
             case Phase.START | Phase.LOAD if self.patterns.compute_begins.search(text):
                 return Phase.FIRST_TOKEN
-            case Phase.FIRST_TOKEN if self.patterns.token.search(text):
-                return Phase.DONE
-            case Phase.FIRST_TOKEN if self.patterns.chunk_pass.search(text):
+            case Phase.FIRST_TOKEN if any(p.search(text) for p in self._results):
                 return Phase.DONE
             case _:
                 return None
+
+    @property
+    def _results(self) -> tuple[Pattern[str], ...]:
+        """Return what shows that something was computed; streams may come out of order."""
+        return self.patterns.token, self.patterns.chunk_pass, self.patterns.chunk
 
     def _enter(self, phase: Phase, now: float) -> None:
         self.phase, self.since = phase, now
@@ -220,7 +224,7 @@ class _Watch:
 
     def _look(self) -> None:
         if self.sample and self.pid:
-            self.sample(self.pid, loaded=self.phase in (Phase.FIRST_TOKEN, Phase.DONE))
+            self.sample(self.pid, self.phase)
 
     def _facts(self) -> dict[str, object]:
         return {**self.facts, "run": self.task.name}
