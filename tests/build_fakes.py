@@ -32,7 +32,7 @@ state = json.loads((here / "state.json").read_text())
 def note(name, value):
     with (here / name).open("a") as stream:
         stream.write(json.dumps(value) + "\\n")
-if "-n" not in sys.argv:
+if "-t" not in sys.argv:
     note("environments", dict(os.environ))
 """
 CMAKE = """
@@ -67,8 +67,8 @@ put("index-1.json", {"reply": {state["client"]: {"query.json": {"responses": res
 """
 NINJA = """
 build = pathlib.Path(sys.argv[sys.argv.index("-C") + 1])
-if "-n" in sys.argv:
-    print("[1/2] Building CXX object a.cpp.o\\n[2/2] Linking CXX executable bin/tiny-cli")
+if "-t" in sys.argv:
+    print("g++ -o x/a.cpp.o -c a.cpp\\ng++ -o bin/tiny-cli x/a.cpp.o")
     sys.exit(0)
 note("ninja-runs", sys.argv)
 (build / "bin").mkdir(exist_ok=True)

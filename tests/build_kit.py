@@ -12,7 +12,7 @@ from llamawright.process import base_environment
 # Each run of the fake counts itself in a file, so that a script can act by the try.
 PRELUDE = """#!{python} -S
 import os, pathlib, subprocess, sys, time
-if "-n" in sys.argv:
+if "-t" in sys.argv:
     sys.exit(0)
 here = pathlib.Path({folder!r})
 jobs = sys.argv[sys.argv.index("-j") + 1]

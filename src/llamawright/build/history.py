@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 # Seconds of processor time on a 2026 server core with gcc 12.2, for the first build on a
@@ -36,6 +37,8 @@ UNITY = 11.0
 USUAL = 1.5
 LINK = 0.2
 FIELDS = 5
+OUTPUT = re.compile(r" -o (\S+)")
+SHADER = re.compile(r" --source +(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,30 @@ def read_log(text: str) -> dict[str, float]:
         name = output.rpartition("/")[2]
         grouped[name.removesuffix(".cpp") if name.endswith(".comp.cpp") else name].append(seconds)
     return {name: round(statistics.fmean(values), 3) for name, values in grouped.items()}
+
+
+def steps_of(commands: str, finished: Collection[str]) -> list[str]:
+    """Return what is still to be made, from ``ninja -t commands`` and the outputs in its log.
+
+    A dry run would not do: where a project looks for new files at every build (ggml's shaders)
+    it lists that look and nothing else.
+    """
+    steps = []
+    for line in commands.splitlines():
+        output = OUTPUT.search(line)
+        shader = SHADER.search(line)
+        if output and output[1] in finished:
+            continue
+        if shader and any(o.endswith(f"/{name_of(shader[1])}.cpp") for o in finished):
+            continue
+        steps.append(name_of(shader[1] if shader else output[1] if output else line))
+    return steps
+
+
+def finished_in(text: str) -> frozenset[str]:
+    """Return the outputs that ninja's own log calls made."""
+    rows = (line.split("\t") for line in text.splitlines())
+    return frozenset(row[3] for row in rows if len(row) == FIELDS)
 
 
 def merged(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:

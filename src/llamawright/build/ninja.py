@@ -8,7 +8,7 @@ from pathlib import Path
 
 from llamawright.build import failures
 from llamawright.build.failures import FailureClass
-from llamawright.build.history import Weights, name_of, total
+from llamawright.build.history import Weights, finished_in, name_of, steps_of, total
 from llamawright.errors import BuildError, DiskError, LlamawrightError
 from llamawright.model.ports import Meter, Reporter
 from llamawright.process import Command, Ending, Limits, Line, Result, run
@@ -18,7 +18,7 @@ PROGRESS = re.compile(r"\[(\d+)/(\d+)\] (.*)")
 NOTE_WIDTH = 48
 STALL_S = 300.0
 TOTAL_S = 6 * 3600.0
-DRY_S = 60.0
+LIST_S = 60.0
 SIGKILLED = -9
 
 
@@ -36,12 +36,11 @@ class Compile:
     stall_s: float = STALL_S
     total_s: float = TOTAL_S
 
-    def command(self, *, jobs: int, dry: bool = False) -> Command:
-        """Return ninja's command; ``dry`` only lists the steps."""
-        only_list = ("-n",) if dry else ()
-        argv = (str(self.ninja), "-C", str(self.build), "-j", str(jobs), *only_list)
+    def command(self, *flags: str) -> Command:
+        """Return ninja's command for the targets."""
+        argv = (str(self.ninja), "-C", str(self.build), *flags, *self.targets)
         env = {**self.env, "NINJA_STATUS": STATUS}
-        return Command(argv=(*argv, *self.targets), cwd=self.build, env=env)
+        return Command(argv=argv, cwd=self.build, env=env)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,21 +100,22 @@ def compile_targets(job: Compile, *, jobs: int, reporter: Reporter) -> float | F
 
 
 def _once(job: Compile, *, jobs: int, reporter: Reporter) -> Result:
-    whole = total(job.weights, _pending(job, jobs))
+    whole = total(job.weights, _pending(job))
     with reporter.meter(job.label, total=100, unit="%") as meter:
         return run(
-            job.command(jobs=jobs),
+            job.command("-j", str(jobs)),
             limits=Limits(total_s=job.total_s, stall_s=job.stall_s),
             log=job.log,
             watch=Progress(meter, job.weights, whole),
         )
 
 
-def _pending(job: Compile, jobs: int) -> tuple[str, ...]:
-    """Return the descriptions of the steps to do; a dry run takes hundredths of a second."""
-    answer = run(job.command(jobs=jobs, dry=True), limits=Limits(total_s=DRY_S))
-    matches = (PROGRESS.match(line) for line in answer.stdout.splitlines())
-    return tuple(m[3] for m in matches if m) if answer.ok else ()
+def _pending(job: Compile) -> tuple[str, ...]:
+    """Return what is to be made; it takes hundredths of a second."""
+    answer = run(job.command("-t", "commands"), limits=Limits(total_s=LIST_S))
+    log = job.build / ".ninja_log"
+    done = finished_in(log.read_text("utf-8", errors="replace")) if log.is_file() else frozenset()
+    return tuple(steps_of(answer.stdout, done)) if answer.ok else ()
 
 
 def _second(log: Path) -> Path:

@@ -9,9 +9,11 @@ from llamawright.build.history import (
     UNITY,
     USUAL,
     Weights,
+    finished_in,
     merged,
     name_of,
     read_log,
+    steps_of,
     total,
 )
 
@@ -79,3 +81,25 @@ def test_the_whole_is_the_sum_of_its_steps() -> None:
     weights = Weights({"a.o": 3.0, "b.o": 4.0})
     assert total(weights, ["x a.o", "y b.o"]) == pytest.approx(7.0)
     assert total(weights, []) == 0
+
+
+COMMANDS = """/usr/bin/c++ -DX -MF a/ops.cpp.o.d -o ggml/CMakeFiles/x.dir/ops.cpp.o -c /s/ops.cpp
+/b/Release/vulkan-shaders-gen --glslc /g --source /s/mul_mm.comp --target-cpp /b/mul_mm.comp.cpp
+: && /usr/bin/c++ -fPIC -shared -o bin/libggml.so.0.25.3 a.o && :
+cd /b && cmake -E cmake_symlink_library bin/libggml.so
+"""
+
+
+def test_the_steps_to_do_are_known_before_the_first_one() -> None:
+    assert steps_of(COMMANDS, ()) == ["ops.cpp.o", "mul_mm.comp", "libggml.so.0.25.3", "libggml.so"]
+    weights = Weights()
+    assert total(weights, steps_of(COMMANDS, ())) > weights.of("x mul_mm.comp")
+
+
+def test_what_an_earlier_run_made_is_not_to_do_again() -> None:
+    log = (
+        "# ninja log v7\n0\t9\t1\tggml/CMakeFiles/x.dir/ops.cpp.o\ta\n"
+        "0\t9\t1\tggml/src/mul_mm.comp.cpp\tb\ntorn\t"
+    )
+    assert finished_in(log) == {"ggml/CMakeFiles/x.dir/ops.cpp.o", "ggml/src/mul_mm.comp.cpp"}
+    assert steps_of(COMMANDS, finished_in(log)) == ["libggml.so.0.25.3", "libggml.so"]
