@@ -173,6 +173,14 @@ class Pipeline:
             yield self.wish.model
         if outcome.artifact is not None:
             yield outcome.artifact.path
+        yield from self._own_source()
+
+    def _own_source(self) -> Iterator[Path]:
+        """Yield what is built of the user's own source folder: only that can change."""
+        kind, _, folder = self.wish.source.partition(":")
+        for name in self.recipe.source.include if kind == "path" else ():
+            yield Path(folder) / name
+            yield from (Path(folder) / name).rglob("*")
 
     def _pinned(self, plan: Plan) -> tuple[Plan, SourceTree | None]:
         """Give the plan of an unpinned source, such as a folder, its digest of this moment."""
@@ -257,7 +265,8 @@ class Pipeline:
 
     def _prove(self, artifact: Artifact, *, require_hardware: bool) -> Outcome:
         with self._stage("verify"):
-            own = getattr(self.flags, "model", None)
+            wish = self.request or self.flags
+            own: Path | None = wish.model
             request = VerifyRequest(
                 artifact=artifact.path,
                 model=own or self._model(),
@@ -265,7 +274,7 @@ class Pipeline:
                 verification=self.recipe.verification,
                 rules=self.recipe.backends,
                 platform=self.platform,
-                device=getattr(self.flags, "device", None),
+                device=wish.device,
                 require_hardware=require_hardware,
             )
             verdict = self._verdict(request, artifact.manifest.backend)

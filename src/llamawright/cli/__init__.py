@@ -5,6 +5,7 @@ What is imported here at the top is all that a repeated, unchanged run pays for.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -111,7 +112,9 @@ def say_last(console: Console, code: ExitCode, kind: str) -> None:
     console.lines(text)
     note = os.environ.get(NOTE_VARIABLE)
     if note:
-        Path(note).write_text(f"{text}\n", encoding="utf-8")
+        # A full disk must not take the exit code with it: that is what is being told here.
+        with contextlib.suppress(OSError):
+            Path(note).write_text(f"{text}\n", encoding="utf-8")
 
 
 def last_line(code: ExitCode, kind: str) -> str:

@@ -117,11 +117,19 @@ def _parts(text: str) -> tuple[KeyPart, ...]:
             hint="name an artifact in dist/, its manifest.json, or `llamawright plan … --json`",
         )
     if path.suffix == ".json":
-        record = json.loads(path.read_text(encoding="utf-8"))
-        rows = record.get("inputs") or record.get("parts")
-        if not isinstance(rows, list):
-            raise UsageError(f"{text} holds no key inputs", hint="it is neither manifest nor plan")
-        return tuple(KeyPart(name=r["name"], value=r["value"]) for r in rows)
+        return _written_parts(path)
     from llamawright.package import read_artifact  # noqa: PLC0415 - archives only
 
     return read_artifact(path).manifest.inputs
+
+
+def _written_parts(path: Path) -> tuple[KeyPart, ...]:
+    neither = UsageError(
+        f"{path} holds no key inputs", hint="it is neither manifest nor plan: name one of those"
+    )
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        rows = record["inputs"] if "inputs" in record else record["parts"]
+        return tuple(KeyPart(name=r["name"], value=r["value"]) for r in rows)
+    except (ValueError, KeyError, TypeError) as error:
+        raise neither from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from argparse import Namespace
@@ -13,7 +14,7 @@ from llamawright.cli.look import show_plan
 from llamawright.cli.render import artifact_lines, verdict_lines
 from llamawright.console import Console, duration
 from llamawright.digest import plain
-from llamawright.errors import ExitCode, LlamawrightError
+from llamawright.errors import ExitCode, InterruptedRunError, LlamawrightError
 from llamawright.model.verdict import State, Verdict
 from llamawright.pipeline import Outcome, Pipeline
 from llamawright.stamp import RunStamp
@@ -27,7 +28,10 @@ def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | Non
     try:
         outcome = pipeline.build(prove=not flags.no_verify)
     except LlamawrightError as error:
-        write_result(pipeline.result_file, {"error": error.as_record()})
+        _write_failure(pipeline.result_file, error)
+        raise
+    except KeyboardInterrupt:
+        _write_failure(pipeline.result_file, InterruptedRunError("interrupted"))
         raise
     code, kind = build_code(outcome.verdict, require_hardware=flags.require_hardware)
     result = _result(outcome, code, kind)
@@ -101,9 +105,19 @@ def _finish(
     return int(code)
 
 
+def _write_failure(path: Path, error: LlamawrightError) -> None:
+    """Keep the failure; when even that cannot be written, the failure itself is the news."""
+    with contextlib.suppress(OSError):
+        write_result(path, {"error": error.as_record()})
+
+
 def write_result(path: Path, record: Mapping[str, object]) -> None:
     """Write the result file beside its place and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.part")
-    beside.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
