@@ -177,10 +177,12 @@ class _Watch:
         """See one line: it may begin the next phase."""
         now = time.monotonic()
         text = strip_prefix(line.text, self.patterns)
-        if line.stream == "stderr" and len(self.lines) < MAX_LINES:
-            self.lines.append(line.text.rstrip("\r"))
-        if self.patterns.token.search(text):
-            self.tokens.append(now - self.began)
+        # Generated text goes to stdout: whatever a model says there is no evidence.
+        if line.stream == "stderr":
+            if len(self.lines) < MAX_LINES:
+                self.lines.append(line.text.rstrip("\r"))
+            if self.patterns.token.search(text):
+                self.tokens.append(now - self.began)
         following = self._following(text)
         if following is not None:
             self._enter(following, now)
