@@ -124,10 +124,10 @@ class Pipeline:
         """Return what a reader of ``doctor`` should know beyond the tools."""
         return vulkan_notes(os.environ, self.platform)
 
-    def plan(self) -> Plan:
-        """Return the plan, or raise every conflict with its cures."""
+    def plan(self, seen: Inventory | None = None) -> Plan:
+        """Return the plan for what was ``seen``, or raise every conflict with its cures."""
         patches = planned(self.series, self.recipe.source)
-        return resolve(self.wish, self.inventory(), self.toolchains, patches)
+        return resolve(self.wish, seen or self.inventory(), self.toolchains, patches)
 
     def fetch_all(self, plan: Plan) -> dict[str, Path]:
         """Fill the store with all that ``plan`` and its verification need."""

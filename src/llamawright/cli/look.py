@@ -43,7 +43,7 @@ def _doctor(flags: Namespace, store: Path, console: Console) -> int:
     flags.backend = "vulkan"
     pipeline = Pipeline.open(flags, store, console)
     inventory = pipeline.inventory()
-    verdict = _next_command(pipeline)
+    verdict = _next_command(pipeline, inventory)
     notes = pipeline.health()
     if flags.json:
         record = {"inventory": plain(inventory), "notes": list(notes), "next": verdict}
@@ -54,9 +54,9 @@ def _doctor(flags: Namespace, store: Path, console: Console) -> int:
     return 0
 
 
-def _next_command(pipeline: Pipeline) -> str:
+def _next_command(pipeline: Pipeline, inventory: Inventory) -> str:
     try:
-        pipeline.plan()
+        pipeline.plan(inventory)
     except LlamawrightError as error:
         return error.hint.splitlines()[0] if error.hint else error.what
     return "nox -s build-vulkan"

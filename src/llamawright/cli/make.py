@@ -14,7 +14,7 @@ from llamawright.cli.look import show_plan
 from llamawright.cli.render import artifact_lines, verdict_lines
 from llamawright.console import Console, duration
 from llamawright.digest import plain
-from llamawright.errors import ExitCode, InterruptedRunError, LlamawrightError
+from llamawright.errors import ExitCode, InterruptedRunError, LlamawrightError, UsageError
 from llamawright.model.verdict import State, Verdict
 from llamawright.pipeline import Outcome, Pipeline
 from llamawright.stamp import RunStamp
@@ -25,6 +25,7 @@ def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | Non
     if flags.plan_only:
         return show_plan(flags, store, console)
     pipeline = Pipeline.open(flags, store, console)
+    _require_folder(pipeline.result_file.parent)
     try:
         outcome = pipeline.build(prove=not flags.no_verify)
     except LlamawrightError as error:
@@ -103,6 +104,16 @@ def _finish(
     if code is not ExitCode.OK:
         say_last(console, code, kind)
     return int(code)
+
+
+def _require_folder(dist: Path) -> None:
+    """Refuse before a long build what would end it at its last step."""
+    if dist.exists() and not dist.is_dir():
+        raise UsageError(
+            f"{dist} is a file: nothing can be put into it",
+            hint="name a folder for the artifact: --dist DIR",
+            kind="dist-no-folder",
+        )
 
 
 def _write_failure(path: Path, error: LlamawrightError) -> None:

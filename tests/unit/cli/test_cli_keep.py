@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cli_kit import Line
+from cli_kit import Line, line
 from llamawright.errors import ToolMissingError
 from llamawright.pipeline import Pipeline
 from llamawright.store import Store
 from package_kit import Told, plan
 
-pytest_plugins = ("cli_kit",)
+__all__ = ["line"]
 
 DAY_S = 86_400
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import verify_kit
-from cli_kit import Line, manifest, write_json
+from cli_kit import Line, line, manifest, write_json
 from llamawright import codec
 from llamawright.model.inventory import Fault, Inventory, Role
 from llamawright.model.plan import KeyPart, Plan
 from llamawright.model.platform import Backend
 from resolve_kit import BASE, LINUX, NEW_SYSTEM, PROVIDED, inventory, refused
 
-pytest_plugins = ("cli_kit",)
+__all__ = ["line"]
 
 MACHINE = inventory(*BASE, *NEW_SYSTEM, sets=(PROVIDED,), rejected=(
     refused(Role.GLSLC, "far too old", Fault.TOO_OLD, path="/old/glslc"),))  # fmt: skip
@@ -61,6 +61,21 @@ def test_doctor_as_json_is_the_same_in_data(machine: Line) -> None:
     record = json.loads(machine.out)
     assert codec.decode(Inventory, record["inventory"], what="doctor") == MACHINE
     assert (record["notes"], record["next"]) == ([NOTE], "nox -s build-vulkan")
+
+
+def test_doctor_looks_at_the_machine_only_once(
+    machine: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look runs compilers; two could even disagree."""
+    looks: list[Inventory] = []
+
+    def look(*_given: object, **_named: object) -> Inventory:
+        looks.append(MACHINE)
+        return MACHINE
+
+    monkeypatch.setattr("llamawright.pipeline.take_inventory", look)
+    assert machine("doctor") == 0
+    assert len(looks) == 1
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import cli_kit
-from cli_kit import Line, StubPipeline
+from cli_kit import Line, StubPipeline, line, stub
 from llamawright import errors
 from llamawright.cli import NOTE_VARIABLE
 from llamawright.errors import ExitCode, LlamawrightError
 from llamawright.stamp import run_stamp
 
-pytest_plugins = ("cli_kit",)
+__all__ = ["line", "stub"]
 
 CLASSES = [c for c in LlamawrightError.__subclasses__() if c.__module__ == errors.__name__]
 

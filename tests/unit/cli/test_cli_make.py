@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import cli_kit
-from cli_kit import Line, StubPipeline, verdict
+from cli_kit import Line, StubPipeline, line, stub, verdict
 from llamawright import errors
 from llamawright.cli.make import build_code, verify_code, write_result
 from llamawright.errors import ExitCode
 from llamawright.model.verdict import State
 
-pytest_plugins = ("cli_kit",)
+__all__ = ["line", "stub"]
 
 OK, NO_DEVICE, WRONG = ExitCode.OK, ExitCode.NO_DEVICE, ExitCode.VERIFICATION
 # state: (build, build with hardware required, verify, verify with hardware required)
@@ -107,12 +107,27 @@ def test_a_failed_proof_is_written_and_leaves_no_stamp(line: Line, stub: StubPip
 
 
 def test_a_failure_is_told_although_its_result_cannot_be_written(
-    line: Line, stub: StubPipeline
+    line: Line, stub: StubPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (line.root / "dist").write_text("a file where the folder should be")
+    def full(*_given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("llamawright.cli.make.write_result", full)
     stub.fails = errors.PatchError("drift", kind="patch-drift")
     assert line("build", "vulkan") == ExitCode.PATCH
     assert line.last == cli_kit.last_line(ExitCode.PATCH, "patch-drift")
+    stub.fails = None
+    assert line("build", "vulkan") == ExitCode.DISK
+
+
+def test_a_dist_that_is_a_file_is_refused_before_anything_is_built(
+    line: Line, stub: StubPipeline
+) -> None:
+    (line.root / "dist").write_text("a file where the folder should be")
+    assert line("build", "vulkan") == ExitCode.USAGE
+    assert stub.calls == []
+    assert "--dist DIR" in line.err
+    assert (line.root / "dist").read_text().startswith("a file")
 
 
 def test_verify_leaves_no_result_in_a_dist_it_was_not_asked_about(

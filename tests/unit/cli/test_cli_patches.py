@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cli_kit import Line
+from cli_kit import Line, line
 from llamawright.digest import list_files, tree_digest
 from llamawright.patching import Series
 from llamawright.pipeline import Pipeline
 from patching_kit import World
 
-pytest_plugins = ("cli_kit",)
+__all__ = ["line"]
 
 FIX = ("src/a.cpp", "line 15\n", "line fifteen\n")
 
