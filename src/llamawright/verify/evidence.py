@@ -272,40 +272,43 @@ def divergence(
     """Judge the probabilities of one batch size."""
     if numbers is None or len(numbers.per_chunk) != chunks:
         seen = "no table" if numbers is None else f"{len(numbers.per_chunk)} of {chunks} chunks"
-        kinds = ((Kind.DIVERGENCE, "divergence"), (Kind.AGREEMENT, "top-1 agreement"))
         return tuple(
-            _make(
-                k,
-                f"{n}, batch {batch}",
-                Outcome.UNKNOWN,
-                expected="numbers",
-                seen=seen,
-                source="llama-perplexity",
-            )
-            for k, n in kinds
+            _of_numbers(kind, batch, Outcome.UNKNOWN, "numbers", seen)
+            for kind in (Kind.DIVERGENCE, Kind.AGREEMENT)
         )
     finite = all(math.isfinite(v) for v in (*numbers.per_chunk, numbers.mean_kld, numbers.top1))
     most, least = limits.max_mean_kld.value, limits.min_top1.value
+    # A divergence is never below zero: far below, something else was computed.
     close = finite and abs(numbers.mean_kld) <= most
+    kld = f"{numbers.mean_kld:.5f} nats over {numbers.positions} tokens"
+    top1 = f"{numbers.top1:.1%} of {numbers.positions} tokens"
     return (
-        _make(
+        _of_numbers(
             Kind.DIVERGENCE,
-            f"divergence, batch {batch}",
+            batch,
             _grade(readable=True, passed=close),
-            expected=f"mean KL divergence at most {most:g} nats",
-            seen=f"{numbers.mean_kld:.5f} nats over {numbers.positions} tokens"
-            if finite
-            else "not a number",
-            source="llama-perplexity",
+            f"mean KL divergence at most {most:g} nats",
+            kld if finite else "not a number",
         ),
-        _make(
+        _of_numbers(
             Kind.AGREEMENT,
-            f"top-1 agreement, batch {batch}",
+            batch,
             _grade(readable=True, passed=finite and numbers.top1 >= least),
-            expected=f"at least {least:.0%}",
-            seen=f"{numbers.top1:.1%} of {numbers.positions} tokens" if finite else "not a number",
-            source="llama-perplexity",
+            f"at least {least:.0%}",
+            top1 if finite else "not a number",
         ),
+    )
+
+
+def _of_numbers(kind: Kind, batch: int, outcome: Outcome, expected: str, seen: str) -> Evidence:
+    what = "divergence" if kind is Kind.DIVERGENCE else "top-1 agreement"
+    return _make(
+        kind,
+        f"{what}, batch {batch}",
+        outcome,
+        expected=expected,
+        seen=seen,
+        source="llama-perplexity",
     )
 
 

@@ -115,10 +115,15 @@ def _chart(
         title=title,
         told=told,
         bars=tuple(bars),
-        ticks=tuple(
-            Tick(y=round(base - span * i / TICKS, 2), label=form.format(top * i / TICKS))
-            for i in range(TICKS + 1)
-        ),
+        ticks=_ticks(top, form),
         limit_y=None if limit is None else round(base - limit / top * span, 2),
         limit="" if limit is None else f"limit {limit:g}",
+    )
+
+
+def _ticks(top: float, form: str) -> tuple[Tick, ...]:
+    span, base = HEIGHT - TOP - BOTTOM, HEIGHT - BOTTOM
+    return tuple(
+        Tick(y=round(base - span * i / TICKS, 2), label=form.format(top * i / TICKS))
+        for i in range(TICKS + 1)
     )

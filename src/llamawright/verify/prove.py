@@ -72,9 +72,17 @@ def verify(
         reporter=reporter,
         provide_driver=provide_driver or (lambda: None),
     )
-    key = f"verify-{sha256[:KEY_DIGITS] or 'absent'}"
-    # Not the system's temporary folder: that is often mounted noexec, or in memory.
-    with store.lock(work_lock(key), reporter=reporter, what=f"verify {draft.artifact}"):
+    return _in_its_own_folder(proof)
+
+
+def _in_its_own_folder(proof: _Proof) -> Verdict:
+    """Prove in a folder that is emptied before and removed after.
+
+    Not the system's temporary folder: that is often mounted noexec, or in memory.
+    """
+    store, draft = proof.store, proof.draft
+    key = f"verify-{draft.artifact_sha256[:KEY_DIGITS] or 'absent'}"
+    with store.lock(work_lock(key), reporter=proof.reporter, what=f"verify {draft.artifact}"):
         room = store.work(key)
         remove_tree(room)
         room.mkdir(parents=True)
