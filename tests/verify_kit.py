@@ -9,7 +9,7 @@ import stat
 import struct
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -28,8 +28,10 @@ from llamawright.model.recipe import Prompt, Recipe, Threshold, Verification, Wo
 from llamawright.model.request import SoftwareDriver, VerifyRequest
 from llamawright.model.verdict import Verdict
 from llamawright.paths import data_root
+from llamawright.process import Command, Ending, Result
 from llamawright.store import Store
 from llamawright.verify import verify
+from llamawright.verify.witness import Sighting, read_vulkan
 
 LINUX = Platform(System.LINUX, "x86_64")
 NAME = "llama.cpp-0c1e57098-vulkan-linux_x86_64"
@@ -258,6 +260,9 @@ class Bench:
             "print(json.dumps(software if os.environ.get('FAKE_DRIVER') else rows))\n"
         )
         self.patch.setattr("llamawright.verify.witness.PROBE", probe)
+        if not self.probe_exit:
+            # The same answer without a child: the probe's own tests start it.
+            self.patch.setattr("llamawright.verify.survey.look", _look(rows, software))
 
     def _smi(self) -> None:
         """Put a fake nvidia-smi on the PATH; the fakes' FAKE_BUSY file makes memory rise."""
@@ -280,6 +285,28 @@ class Bench:
             "llamawright.verify.install.DRIVER_VARIABLES", ("VK_DRIVER_FILES", "FAKE_BUSY")
         )
         self.patch.setenv("FAKE_BUSY", str(busy))
+
+
+def _look(
+    rows: list[dict[str, object]], software: list[dict[str, object]]
+) -> Callable[..., Sighting]:
+    def look(_backend: Backend, env: Mapping[str, str], *, seconds: float) -> Sighting:
+        text = json.dumps(software if "FAKE_DRIVER" in env else rows)
+        command = Command(argv=("probe",), cwd=Path("/"))
+        return read_vulkan(
+            Result(
+                command=command,
+                returncode=0,
+                ending=Ending.EXITED,
+                seconds=seconds,
+                output=text,
+                stdout=text,
+                tail=(),
+                log=None,
+            )
+        )
+
+    return look
 
 
 def _probed(index: int, name: str, kind: int) -> dict[str, object]:

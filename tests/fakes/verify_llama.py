@@ -22,6 +22,7 @@ ARGS = sys.argv[1:]
 SPEC: dict[str, object] = json.loads((HERE / "behaviour.json").read_text())
 MODULE = HERE / "libggml-vulkan.so"
 KEPT: list[mmap.mmap] = []
+HELD: list[bytes] = []
 
 
 def flag(name: str) -> str:
@@ -139,6 +140,7 @@ def load_model() -> None:
     busy = os.environ.get("FAKE_BUSY")
     if busy and ON_DEVICE and spec("memory_rises", True):
         Path(busy).write_text("busy")
+        HELD.append(os.urandom(8 << 20))
 
 
 def complete() -> None:

@@ -124,6 +124,13 @@ def test_a_log_that_claims_a_device_whose_memory_never_rose_is_a_contradiction(
     assert seen(verdict, "device memory rose") == (Outcome.FAIL, "by 0.0 MiB")
 
 
+def test_a_software_device_must_hold_the_weights_itself(bench: Bench) -> None:
+    """A model that stayed on the CPU is mapped from its file, as in the reference."""
+    verdict = bench.prove_in_software({"memory_rises": False})
+    assert (verdict.state, verdict.failure) == (State.FAILED, "contradiction")
+    assert "device memory rose" in verdict.why
+
+
 def test_a_run_on_another_device_than_the_chosen_one_is_a_contradiction(bench: Bench) -> None:
     verdict = bench.prove({"using_pci": "0000:99:00.0"})
     assert verdict.failure == "contradiction"

@@ -107,7 +107,7 @@ def _listed(attempt: Attempt) -> tuple[Evidence, ...]:
 
 
 def _observed(attempt: Attempt) -> Observed:
-    rise, source = attempt.watch.rise()
+    rise, source = attempt.watch.rise(repacked=_repacked(attempt))
     sampler = attempt.watch.sampler
     driver = attempt.chosen.driver
     return Observed(
@@ -118,6 +118,12 @@ def _observed(attempt: Attempt) -> Observed:
         modules=tuple(str(m) for m in attempt.setting.modules),
         driver_root=str(driver.root.resolve()) if driver else "",
     )
+
+
+def _repacked(attempt: Attempt) -> int:
+    """Return the bytes of weights that the reference holds beside the mapped file."""
+    facts = read_load(attempt.runs.reference[0].lines, attempt.setting.stage.patterns)
+    return sum(size for buffer, size in facts.weights.items() if not buffer.endswith("_Mapped"))
 
 
 def _demand(attempt: Attempt) -> Demand:

@@ -13,22 +13,25 @@ from llamawright.verify.sampling import PROC, ProcSampler, vram_used
 
 @dataclass(slots=True)
 class MemoryWatch:
-    """The readings of one series of runs on one device."""
+    """The readings of one series of runs on one device, and of the reference's runs."""
 
     device: Device
     sampler: ProcSampler = field(default_factory=ProcSampler)
+    reference: ProcSampler = field(default_factory=ProcSampler)
     monitor: Monitor = field(default_factory=Monitor)
     vram_before: dict[str, int] = field(default_factory=dict)
 
-    def rise(self) -> tuple[int | None, str]:
+    def rise(self, *, repacked: int = 0) -> tuple[int | None, str]:
         """Return by how many bytes the device's memory rose and who says so.
 
-        ``None`` comes with the reason. A software device's memory is the process's own:
-        a model that stays on the CPU is mapped from its file and does not count there.
+        ``None`` comes with the reason. A software device's memory is the process's own, so
+        it is compared with the reference's: there the model is mapped from its file, but for
+        the ``repacked`` bytes that it says it copied.
         """
         if self.device.software:
-            if self.sampler.private:
-                return self.sampler.private, "/proc/PID/status"
+            if self.sampler.private and self.reference.private:
+                plain = self.reference.private - repacked
+                return self.sampler.private - plain, "/proc/PID/status, above the reference's"
             return None, "this system does not show a process's memory"
         pci = self.device.pci or self._only_card()
         if pci in self.monitor.before:

@@ -165,7 +165,7 @@ class _Proof:
         reference, device, told = make_sides(setting, chosen)
         meter = self.reporter.meter("verify", total=course.count, unit="runs")
         with meter as live, watching(chosen.device, cpu=setting.cpu) as watch:
-            first = course.reference(reference, live)
+            first = course.reference(reference, watch.reference, live)
             then: tuple[Finished, ...] = ()
             if all(run.clean for run in first):
                 then = course.device(device, watch.sampler, live, len(first))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from llamawright import codec
 from llamawright.model.artifact import Manifest
-from llamawright.model.verdict import Outcome, State, Verdict
+from llamawright.model.verdict import Check, Outcome, State, Verdict
 from llamawright.verify.plot import divergence_chart, token_chart
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -53,17 +53,20 @@ def summary(verdict: Verdict) -> Iterator[str]:
         yield f"  why: {verdict.why}"
     if verdict.hint:
         yield f"  hint: {verdict.hint}"
-    for outcome in (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS):
-        for check in verdict.checks:
-            if check.outcome is outcome:
-                wanted = "" if outcome is Outcome.PASS else f" (expected {check.expected})"
-                yield f"  {OUTCOMES[outcome][0]} {check.name}: {check.seen}{wanted}"
+    for check in _failed_first(verdict.checks):
+        wanted = "" if check.outcome is Outcome.PASS else f" (expected {check.expected})"
+        yield f"  {OUTCOMES[check.outcome][0]} {check.name}: {check.seen}{wanted}"
     if verdict.speed.generation_tps:
         yield (
             f"  speed: prompt {verdict.speed.prompt_tps:.1f} tok/s, generation "
             f"{verdict.speed.generation_tps:.1f} tok/s, first token after "
             f"{verdict.speed.first_token_s:.2f} s"
         )
+
+
+def _failed_first(checks: Sequence[Check]) -> Iterator[Check]:
+    for outcome in (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS):
+        yield from (c for c in checks if c.outcome is outcome)
 
 
 def write_report(verdict: Verdict, manifest: Manifest | None, dest: Path) -> tuple[Path, Path]:
@@ -112,6 +115,7 @@ def render(verdict: Verdict, manifest: Manifest | None) -> str:
         outcomes=OUTCOMES,
         charts=[c for c in charts if c],
         lost=[c for c in manifest.capabilities if not c.present] if manifest else [],
+        checks=tuple(_failed_first(verdict.checks)),
         failures=[c for c in verdict.checks if c.outcome is Outcome.FAIL],
     )
 

@@ -82,12 +82,12 @@ class Course:
     text: Path
     bench: bool
 
-    def reference(self, side: Side, meter: Meter) -> tuple[Finished, ...]:
+    def reference(self, side: Side, sample: Sample, meter: Meter) -> tuple[Finished, ...]:
         """Run the prompts and write the probabilities on the CPU; stops at a failed run."""
         runs: list[Finished] = []
         for number in range(len(self.work.prompts)):
             batch = commands.WHOLE_PROMPT
-            runs.append(self._greedy(side, number, batch, "reference", sample=None))
+            runs.append(self._greedy(side, number, batch, "reference", sample=sample))
             meter.update(len(runs), note=runs[-1].task.name)
             if not runs[-1].clean:
                 return tuple(runs)
@@ -135,7 +135,7 @@ class Course:
         return 2 * len(self.work.prompts) + 1 + len(self.work.batches) + self.bench
 
     def _greedy(
-        self, side: Side, number: int, batch: int, whose: str, *, sample: Sample | None
+        self, side: Side, number: int, batch: int, whose: str, *, sample: Sample
     ) -> Finished:
         prompt = self.verification.prompts[number]
         program = side.install.program("llama-completion")

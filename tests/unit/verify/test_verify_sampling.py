@@ -261,7 +261,10 @@ def test_a_software_devices_memory_is_the_process_own() -> None:
     watch = MemoryWatch(device=replace(GPU, software=True))
     assert watch.rise()[0] is None
     watch.sampler.private = 300
-    assert watch.rise() == (300, "/proc/PID/status")
+    assert watch.rise()[0] is None, "nothing to compare with"
+    watch.reference.private = 120
+    assert watch.rise() == (180, "/proc/PID/status, above the reference's")
+    assert watch.rise(repacked=100)[0] == 280, "what the reference copied is no plain memory"
 
 
 def test_no_card_is_asked_for_a_cpu_or_a_software_device(
