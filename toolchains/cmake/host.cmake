@@ -6,6 +6,12 @@
 # in neither list: their kernels keep upstream's -O3.
 cmake_minimum_required(VERSION 3.24)
 
+# The recipe names this file's content, so that a change of it changes every key.
+file(SHA256 "${CMAKE_CURRENT_LIST_FILE}" llamawright_seen)
+if(DEFINED LLAMAWRIGHT_TUNING AND NOT LLAMAWRIGHT_TUNING STREQUAL llamawright_seen)
+  message(FATAL_ERROR "LLAMAWRIGHT_TUNING in the recipe must be ${llamawright_seen}")
+endif()
+
 function(llamawright_join target)
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD ON
