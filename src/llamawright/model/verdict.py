@@ -81,7 +81,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """Rates in tokens per second, times in seconds; zero when not measured."""
+    """Rates in tokens per second, times in seconds; zero when not measured.
+
+    ``prompt_tps`` is at the largest batch of the proof, so it is no benchmark.
+    """
 
     prompt_tps: float = 0.0
     generation_tps: float = 0.0

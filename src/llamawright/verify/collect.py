@@ -104,23 +104,30 @@ def _speed(
     longest = max(greedy, key=lambda r: len(r.tokens))
     steps = tuple(b - a for a, b in pairwise(longest.tokens))
     generation = len(steps) / sum(steps) if steps and sum(steps) > 0 else 0.0
-    prompt = 0.0
-    if compared:
-        batch = max(demand.work.batches)
-        at = demand.work.batches.index(batch)
-        passes = max(1, batch // demand.work.context)
-        together = min(passes, demand.work.chunks) * demand.work.context
-        prompt = together / max(_between(compared[at], Phase.FIRST_TOKEN, Phase.DONE), 1e-6)
     for run in rest:
         if run.task.name == SPEED_RUN:
-            measured = read_bench(run.stdout)
-            prompt, generation = measured[0] or prompt, measured[1] or generation
+            generation = read_bench(run.stdout)[1] or generation
     return Speed(
-        prompt_tps=round(prompt, 2),
+        prompt_tps=round(_prompt_speed(compared, demand), 2),
         generation_tps=round(generation, 2),
         load_s=round(greedy[0].marks.get(Phase.FIRST_TOKEN, 0.0), 3),
         first_token_s=round(_between(greedy[0], Phase.FIRST_TOKEN, Phase.DONE), 3),
     ), steps
+
+
+def _prompt_speed(compared: Sequence[Finished], demand: Demand) -> float:
+    """Return prompt tokens per second at the largest batch.
+
+    A pass computes as many chunks as fit into the batch, then prints their rows. The second
+    pass counts, whose kernels are compiled; where all fits into one, that one does.
+    """
+    batches, context = demand.work.batches, demand.work.context
+    run = compared[batches.index(max(batches))]
+    together = min(max(1, max(batches) // context), demand.work.chunks)
+    tokens = together * context
+    if len(run.rows) > together:
+        return tokens / max(run.rows[together] - run.rows[together - 1], 1e-6)
+    return tokens / max(_between(run, Phase.FIRST_TOKEN, Phase.DONE), 1e-6)
 
 
 def _between(run: Finished, first: Phase, then: Phase) -> float:

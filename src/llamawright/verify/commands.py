@@ -81,8 +81,8 @@ def compare_logits(
 
 
 def bench(program: Path, model: Path, target: Target) -> tuple[str, ...]:
-    """Measure prompt and generation speed, a few repetitions each."""
+    """Measure generation speed; a prompt's would compile its kernels once more, for seconds."""
     return (
-        str(program), "-m", str(model), "-p", "128", "-n", "64", "-r", "3", "-o", "jsonl",
+        str(program), "-m", str(model), "-p", "0", "-n", "64", "-r", "3", "-o", "jsonl",
         "--device", target.device, "-ngl", ALL_LAYERS, "-t", str(target.threads),
     )  # fmt: skip

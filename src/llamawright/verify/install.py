@@ -136,12 +136,10 @@ def clean_environment(scratch: Path, extra: Mapping[str, str]) -> dict[str, str]
         "TMP": scratch / "tmp",
         "TEMP": scratch / "tmp",
         "XDG_CACHE_HOME": scratch / "cache",
-        "__GL_SHADER_DISK_CACHE_PATH": scratch / "cache",
     }
     for place in set(places.values()):
         place.mkdir(parents=True, exist_ok=True)
-    # NVIDIA's driver keeps none for root unless it is told to: a proof has a dozen processes.
-    own = {"__GL_SHADER_DISK_CACHE": "1", **{k: str(v) for k, v in places.items()}}
+    own = {k: str(v) for k, v in places.items()}
     return base_environment({**kept, **own, **({"XDG_DATA_HOME": data} if data else {}), **extra})
 
 

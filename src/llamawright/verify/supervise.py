@@ -80,7 +80,8 @@ class Finished:
     """What a run did.
 
     ``overran`` is the phase whose limit ended it. ``marks`` are seconds since the start at
-    which phases began, ``tokens`` those at which tokens came, both by our clock.
+    which phases began, ``tokens`` and ``rows`` those at which generated tokens and rows of
+    the comparison came, all by our clock.
     """
 
     task: Task
@@ -93,6 +94,7 @@ class Finished:
     overran: Phase | None
     marks: Mapping[Phase, float]
     tokens: tuple[float, ...]
+    rows: tuple[float, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -150,6 +152,7 @@ def supervise(
         overran=watch.overran,
         marks=watch.marks,
         tokens=tuple(watch.tokens),
+        rows=tuple(watch.rows),
     )
 
 
@@ -168,6 +171,7 @@ class _Watch:
     token: str = ""
     lines: list[str] = field(default_factory=list)
     tokens: list[float] = field(default_factory=list)
+    rows: list[float] = field(default_factory=list)
     marks: dict[Phase, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -183,6 +187,8 @@ class _Watch:
                 self.lines.append(line.text.rstrip("\r"))
             if self.patterns.token.search(text):
                 self.tokens.append(now - self.began)
+        elif self.patterns.chunk.search(text):
+            self.rows.append(now - self.began)
         following = self._following(text)
         if following is not None:
             self._enter(following, now)

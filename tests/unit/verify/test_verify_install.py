@@ -207,7 +207,8 @@ def test_the_recipes_work_is_what_the_issue_asks_for() -> None:
     assert len(hard.prompts) >= 2
     assert len(soft.prompts) >= 2
     assert 1 in hard.batches
-    assert max(hard.batches) > 128
+    assert max(hard.batches) > 64, "upstream's kernels for many tokens begin there"
+    assert hard.chunks * hard.context > max(hard.batches), "a second pass, for the speed"
     assert 32 in hard.batches
     assert 32 in soft.batches
     assert (hard.context - 1 - hard.context // 2) * hard.chunks >= 100
