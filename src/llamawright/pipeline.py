@@ -22,7 +22,7 @@ from llamawright.model.inventory import Inventory, Role
 from llamawright.model.plan import PatchedTree, Plan, SourceTree
 from llamawright.model.platform import Backend, Platform
 from llamawright.model.ports import Reporter
-from llamawright.model.recipe import Recipe
+from llamawright.model.recipe import Recipe, SourcePin
 from llamawright.model.request import Request, SoftwareDriver, VerifyRequest
 from llamawright.model.toolchain import Toolchains
 from llamawright.model.verdict import Verdict
@@ -30,7 +30,7 @@ from llamawright.package import pack, packed_before, place, read_artifact
 from llamawright.patching import Series, load_series, patch_tree, planned
 from llamawright.paths import data_root
 from llamawright.provide import SHELF, driver_environment, provide_set, provided_tools
-from llamawright.resolve import pin_source, resolve
+from llamawright.resolve import pin_source, resolve, source_pin
 from llamawright.store import Store
 from llamawright.verify import verify, write_report
 
@@ -132,7 +132,7 @@ class Pipeline:
     def fetch_all(self, plan: Plan) -> dict[str, Path]:
         """Fill the store with all that ``plan`` and its verification need."""
         self._provide(plan)
-        source = self._fetched(plan)
+        source = self._fetched(plan.recipe.source, plan.source)
         paths = {"source": source.root, "model": self._model()}
         driver = self._driver() if plan.backend is Backend.VULKAN else None
         return {**paths, "driver": driver.root} if driver else paths
@@ -187,7 +187,7 @@ class Pipeline:
         if plan.recipe.source.tree is not None:
             return plan, None
         with self._stage("fetch"):
-            source = self._fetched(plan)
+            source = self._fetched(plan.recipe.source, plan.source)
         return pin_source(plan, source.digest), source
 
     def _artifact(self, plan: Plan, source: SourceTree | None) -> Artifact:
@@ -199,7 +199,7 @@ class Pipeline:
             self._provide(plan)
         if source is None:
             with self._stage("fetch"):
-                source = self._fetched(plan)
+                source = self._fetched(plan.recipe.source, plan.source)
         with self._stage("patch"):
             patched = patch_tree(
                 source, self.series, plan.patches, store=self.store, reporter=self.reporter
@@ -232,19 +232,19 @@ class Pipeline:
             reporter=self.reporter,
         )
 
-    def _fetched(self, plan: Plan) -> SourceTree:
+    def _fetched(self, pin: SourcePin, source: str) -> SourceTree:
         return fetch_source(
-            plan.recipe.source,
-            source=plan.source,
+            pin,
+            source=source,
             store=self.store,
             offline=self.offline,
             reporter=self.reporter,
         )
 
     def source_root(self) -> Path:
-        """Return the unpacked source, for the maintainers' verbs."""
+        """Return the unpacked source, for the maintainers' verbs: they need no compiler."""
         with self._stage("fetch"):
-            return self._fetched(self.plan()).root
+            return self._fetched(source_pin(self.wish), self.wish.source).root
 
     def _model(self) -> Path:
         pin = self.recipe.verification.model

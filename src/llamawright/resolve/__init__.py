@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from llamawright.resolve.differences import Difference, explain
-from llamawright.resolve.plan import pin_source, resolve
+from llamawright.resolve.plan import pin_source, resolve, source_pin
 
-__all__ = ["Difference", "explain", "pin_source", "resolve"]
+__all__ = ["Difference", "explain", "pin_source", "resolve", "source_pin"]
