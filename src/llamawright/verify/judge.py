@@ -47,9 +47,10 @@ HINTS = {
     "device-not-listed": "the artifact does not take the device: update its driver "
     "(Vulkan 1.2 is needed)",
     "module-not-loaded": "build the artifact again, or install the library that is missing",
-    "illegal-instruction": "built for another CPU than this one, or a virtual machine that "
-    "hides a part of it: build without --native, or try without that CPU variant's file",
-    "crashed": "run the command in the log folder's last file again for a backtrace",
+    "illegal-instruction": "built for another CPU than this one (build without --native), or by "
+    "a compiler that gets its instructions wrong (AMX: GCC before 12.4 and 13.3); without that "
+    "CPU variant's file the next best is taken",
+    "crashed": "the report holds the command and the end of its log; a debugger shows where",
     "device-lost": "the driver reset the device: try a smaller -ub, another driver or backend",
     "out-of-device-memory": "the device is too full or too small: free its memory",
     "driver-too-old": "update the device's driver",
