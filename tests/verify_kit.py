@@ -205,7 +205,7 @@ class Bench:
             "devices": [["Vulkan0", GPU, 16000]],
             "software_devices": [["Vulkan0", LLVMPIPE, 2048]],
             "using_pci": PCI,
-            "linger": 0.08,
+            "linger": 0.1,
             "driver": str(self.root / "libGLX_nvidia.so.1"),
             **(behaviour or {}),
         }
