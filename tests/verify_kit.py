@@ -31,6 +31,8 @@ from llamawright.paths import data_root
 from llamawright.process import Command, Ending, Result
 from llamawright.store import Store
 from llamawright.verify import verify
+from llamawright.verify.sampling import ProcSampler
+from llamawright.verify.supervise import Phase
 from llamawright.verify.witness import Sighting, read_vulkan
 
 LINUX = Platform(System.LINUX, "x86_64")
@@ -185,6 +187,7 @@ class Bench:
         for name in ("libGLX_fake.so", "libvulkan_lvp.so", "libGLX_nvidia.so.1"):
             (self.root / name).write_bytes(name.encode() * 300)
         self._smi()
+        self._seen()
         # Thirty waits for the disk in each proof are the journal's own tests' business.
         self.patch.setattr(os, "fsync", lambda _handle: None)
 
@@ -205,7 +208,6 @@ class Bench:
             "devices": [["Vulkan0", GPU, 16000]],
             "software_devices": [["Vulkan0", LLVMPIPE, 2048]],
             "using_pci": PCI,
-            "linger": 0.1,
             "driver": str(self.root / "libGLX_nvidia.so.1"),
             **(behaviour or {}),
         }
@@ -282,9 +284,24 @@ class Bench:
         program.chmod(0o755)
         self.patch.setenv("PATH", f"{folder}:/usr/bin:/bin")
         self.patch.setattr(
-            "llamawright.verify.install.DRIVER_VARIABLES", ("VK_DRIVER_FILES", "FAKE_BUSY")
+            "llamawright.verify.install.DRIVER_VARIABLES",
+            ("VK_DRIVER_FILES", "FAKE_BUSY", "FAKE_SEEN"),
         )
         self.patch.setenv("FAKE_BUSY", str(busy))
+
+    def _seen(self) -> None:
+        """Leave a note for a fake that it was looked at, as ``wait_to_be_seen`` expects."""
+        folder = self.root / "seen"
+        folder.mkdir()
+        look = ProcSampler.__call__
+
+        def noting(sampler: ProcSampler, pid: int, phase: Phase) -> None:
+            look(sampler, pid, phase)
+            if phase.has_backends:
+                (folder / str(pid)).touch()
+
+        self.patch.setattr(ProcSampler, "__call__", noting)
+        self.patch.setenv("FAKE_SEEN", str(folder))
 
 
 def _look(

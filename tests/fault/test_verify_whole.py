@@ -89,7 +89,7 @@ def test_every_run_leaves_its_whole_log(bench: Bench) -> None:
 def test_a_cpu_artifact_is_compared_with_its_plainest_variant(bench: Bench) -> None:
     (bench.tree / "bin" / "libggml-vulkan.so").unlink()
     (bench.tree / "bin" / "libggml-cpu-zen4.so").write_bytes(b"zen" * 300)
-    verdict = bench.verify(bench.artifact({"devices": [], "reference_linger": 0.1}, Backend.CPU))
+    verdict = bench.verify(bench.artifact({"devices": []}, Backend.CPU))
     assert (verdict.state, verdict.failure, verdict.why) == (State.VERIFIED, "", "")
     assert verdict.device is not None
     assert verdict.device.id == "CPU"
@@ -98,7 +98,7 @@ def test_a_cpu_artifact_is_compared_with_its_plainest_variant(bench: Bench) -> N
 
 def test_a_cpu_artifact_of_one_variant_is_compared_with_its_plain_paths(bench: Bench) -> None:
     (bench.tree / "bin" / "libggml-vulkan.so").unlink()
-    verdict = bench.verify(bench.artifact({"devices": [], "reference_linger": 0.1}, Backend.CPU))
+    verdict = bench.verify(bench.artifact({"devices": []}, Backend.CPU))
     assert verdict.state is State.VERIFIED
     assert "without repacked weights" in verdict.reference
     reference = next(r for r in verdict.runs if r.name == "reference prompt 1")
