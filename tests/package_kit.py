@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from llamawright.model.built import BuiltTree, CacheStats, CapabilityState, Effe
 from llamawright.model.inventory import Found, Role
 from llamawright.model.plan import KeyPart, PatchedTree, Plan, PlannedPatch
 from llamawright.model.platform import Backend, Platform, System
-from llamawright.model.ports import Meter
 from llamawright.model.recipe import (
     BackendRule,
     IndexOrigin,
@@ -26,6 +24,7 @@ from llamawright.model.recipe import (
 )
 from llamawright.store import Store
 from package_binaries import AVX_FUNCTION, elf, macho, pe
+from reporter_kit import Told
 
 LINUX = Platform(System.LINUX, "x86_64")
 WINDOWS = Platform(System.WINDOWS, "x86_64")
@@ -36,36 +35,6 @@ LICENSE, VENDORED = b"Do as you like.\n", b"Do as others like.\n"
 
 _VERSIONS = {"libc.so.6": ("GLIBC_2.2.5", "GLIBC_2.34"), "libstdc++.so.6": ("GLIBCXX_3.4.30",)}
 _BASE = ("libtiny.so.0", "libggml-base.so.0", "libc.so.6")
-
-
-class Told:
-    """A reporter that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.warnings: list[str] = []
-        self.done: list[tuple[str, float, float | None]] = []
-
-    def info(self, text: str) -> None:
-        self.lines.append(text)
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
-
-    @contextmanager
-    def meter(self, label: str, *, total: float | None, unit: str) -> Iterator[Meter]:
-        told = self
-
-        class Kept:
-            def update(self, done: float, *, total: float | None = total, note: str = "") -> None:
-                told.done.append((label, done, total))
-
-        yield Kept()
-
-    @contextmanager
-    def step(self, title: str) -> Iterator[None]:
-        self.lines.append(title)
-        yield
 
 
 def recipe(**changes: object) -> Recipe:

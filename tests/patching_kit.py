@@ -13,7 +13,7 @@ from llamawright.model.recipe import PathOrigin, SourcePin
 from llamawright.patching import Series, load_series, new_patch, patch_tree, planned
 from llamawright.patching.series import Patch
 from llamawright.store import Store
-from package_kit import Told
+from reporter_kit import Told
 
 BODY = "".join(f"line {i}\n" for i in range(1, 31))
 

@@ -19,7 +19,8 @@ from llamawright.model.toolchain import ProvidedSet, Toolchains
 from llamawright.model.verdict import Verdict
 from llamawright.pipeline import Pipeline
 from llamawright.store import Store
-from package_kit import LINUX, Told, plan, recipe
+from package_kit import LINUX, plan, recipe
+from reporter_kit import Told
 from resolve_kit import NO_TOOLCHAINS
 
 ROOM = "llamawright.pipeline"

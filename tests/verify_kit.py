@@ -9,8 +9,7 @@ import stat
 import struct
 import sys
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,6 @@ from llamawright.config import load_recipe
 from llamawright.digest import sha256_file
 from llamawright.model.artifact import MANIFEST_NAME, MANIFEST_SCHEMA, FileEntry, Manifest
 from llamawright.model.platform import Backend, Platform, System
-from llamawright.model.ports import Meter
 from llamawright.model.recipe import Prompt, Recipe, Threshold, Verification, Workload
 from llamawright.model.request import SoftwareDriver, VerifyRequest
 from llamawright.model.verdict import Verdict
@@ -34,6 +32,7 @@ from llamawright.verify import verify
 from llamawright.verify.sampling import ProcSampler
 from llamawright.verify.supervise import Phase
 from llamawright.verify.witness import Sighting, read_vulkan
+from reporter_kit import Told
 
 LINUX = Platform(System.LINUX, "x86_64")
 NAME = "llama.cpp-0c1e57098-vulkan-linux_x86_64"
@@ -48,36 +47,6 @@ PROMPTS = (
     Prompt(text="One, two,", tokens=3, expect="three"),
 )
 ANSWERS = {PROMPTS[0].text: " Paris.", PROMPTS[1].text: " three, four"}
-
-
-class Told:
-    """A reporter that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.warnings: list[str] = []
-        self.notes: list[str] = []
-
-    def info(self, text: str) -> None:
-        self.lines.append(text)
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
-
-    @contextmanager
-    def meter(self, label: str, *, total: float | None, unit: str) -> Iterator[Meter]:
-        told = self
-
-        class Kept:
-            def update(self, done: float, *, total: float | None = None, note: str = "") -> None:
-                told.notes.append(f"{label} {done:g} {note}")
-
-        yield Kept()
-
-    @contextmanager
-    def step(self, title: str) -> Iterator[None]:
-        self.lines.append(title)
-        yield
 
 
 @cache

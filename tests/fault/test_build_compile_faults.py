@@ -11,7 +11,7 @@ import pytest
 from build_kit import job, tries
 from llamawright.build.ninja import Failure, compile_targets
 from llamawright.errors import BuildError, DiskError, ExitCode
-from package_kit import Told
+from reporter_kit import Told
 
 # A shader generator that never ends: the child of a child, asleep, as in case V10.
 HANG = """

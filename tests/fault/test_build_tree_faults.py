@@ -21,7 +21,7 @@ from llamawright.model.inventory import Found, Role
 from llamawright.model.plan import PatchedTree, Plan
 from llamawright.model.recipe import Option
 from llamawright.store import Store
-from package_kit import Told
+from reporter_kit import Told
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ from pathlib import Path
 from build_tiny import plan, tiny_tree
 from llamawright.build import build_host
 from llamawright.store import Store
-from package_kit import Told
+from reporter_kit import Told
 build_host(plan(), tiny_tree(Path({source!r})), store=Store(Path({store!r})), reporter=Told())
 """
 

@@ -18,7 +18,7 @@ from llamawright.model.plan import PatchedTree
 from llamawright.model.recipe import Option
 from llamawright.paths import data_root
 from llamawright.store import Store
-from package_kit import Told
+from reporter_kit import Told
 
 
 @pytest.fixture

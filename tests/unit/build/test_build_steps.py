@@ -14,7 +14,7 @@ from llamawright.errors import BuildError, ToolMissingError
 from llamawright.model.inventory import Available, Found, Role
 from llamawright.model.platform import Backend
 from llamawright.model.recipe import BackendRule, Capability
-from package_kit import Told
+from reporter_kit import Told
 
 COOPMAT = Capability(
     name="cooperative_matrix", define="COOPMAT", feature_test="", cost="slower prompts",

@@ -11,7 +11,8 @@ from cli_kit import Line, line
 from llamawright.errors import ToolMissingError
 from llamawright.pipeline import Pipeline
 from llamawright.store import Store
-from package_kit import Told, plan
+from package_kit import plan
+from reporter_kit import Told
 
 __all__ = ["line"]
 

@@ -14,8 +14,9 @@ from llamawright.model.plan import Plan
 from llamawright.model.platform import Backend
 from llamawright.model.request import SoftwareDriver
 from llamawright.pipeline import SETTINGS_FILE, Outcome, Pipeline
-from package_kit import LINUX, MACOS, Told, plan, recipe
+from package_kit import LINUX, MACOS, plan, recipe
 from pipeline_kit import ROOM, SETS, Rooms
+from reporter_kit import Told
 from resolve_kit import PROVIDED
 
 STAGES = ["plan", "provide", "fetch", "patch", "compile host", "compile vulkan module", "package"]
