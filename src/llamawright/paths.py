@@ -26,6 +26,22 @@ def data_root() -> Path:
     return checkout if (checkout / "recipes").is_dir() else package / "data"
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file so that readers see the old content or the new, and nothing is left.
+
+    It is written under a name of this process beside its place and renamed. What must
+    survive a power cut goes through the store instead, which also flushes it to the disk.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
 def remove_tree(root: Path) -> None:
     """Remove a folder whatever its modes; a missing one is fine."""
     if root.is_symlink() or root.is_file():

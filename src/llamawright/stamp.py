@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from llamawright.paths import write_whole
+
 WATCHED_VARIABLES = (
     "PATH", "CC", "CXX", "VULKAN_SDK", "VK_DRIVER_FILES", "VK_ICD_FILENAMES",
     "VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE",
@@ -47,14 +49,11 @@ class RunStamp:
         return None
 
     def save(self, result: Mapping[str, object], files: Iterable[Path]) -> None:
-        """Write the stamp beside its place and rename it."""
+        """Write the stamp, whole or not at all."""
         names = {str(f) for f in files}
         names |= {*DRIVER_PLACES, *os.environ.get("PATH", "").split(os.pathsep)} - {""}
         record = {"seen": {n: identity(n) for n in sorted(names)}, "result": dict(result)}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_suffix(f".{os.getpid()}.part")
-        beside.write_text(json.dumps(record), encoding="utf-8")
-        beside.replace(self.path)
+        write_whole(self.path, json.dumps(record))
 
 
 def run_stamp(store: Path, arguments: Sequence[str], folder: Path) -> RunStamp:

@@ -11,7 +11,7 @@ from pathlib import Path
 from llamawright.digest import digest_data
 from llamawright.errors import DiskError
 from llamawright.model.platform import Backend
-from llamawright.paths import STORE_VARIABLE, remove_tree
+from llamawright.paths import STORE_VARIABLE, remove_tree, write_whole
 
 MARK = "configured.json"
 MIB = 1 << 20
@@ -55,10 +55,7 @@ class WorkFolder:
 
     def mark(self, arguments: tuple[str, ...]) -> None:
         """Note that the folder is configured; the caller has checked that it is."""
-        text = json.dumps(self._mark(arguments))
-        beside = self.root / f".{MARK}"
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(self.root / MARK)
+        write_whole(self.root / MARK, json.dumps(self._mark(arguments)))
 
     def wipe(self) -> None:
         """Remove everything that was configured or compiled; logs stay."""

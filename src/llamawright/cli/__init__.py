@@ -27,7 +27,6 @@ from llamawright.paths import store_root
 from llamawright.stamp import RunStamp, run_stamp
 
 NOTE_VARIABLE = "NOX_LLAMAWRIGHT_LAST_LINE"
-DISK_ERRNOS = (28, 30, 122)  # ENOSPC, EROFS, EDQUOT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail(InterruptedRunError("interrupted"), flags, console)
     except OSError as error:
-        if error.errno in DISK_ERRNOS:
+        from llamawright.store import DISK_ERRORS  # noqa: PLC0415 - only when one happened
+
+        if error.errno in DISK_ERRORS:
             return _fail(_disk_error(error), flags, console)
         return _bug(error, flags, console)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a bug is told as one

@@ -16,6 +16,7 @@ from llamawright.console import Console, duration
 from llamawright.digest import plain
 from llamawright.errors import ExitCode, InterruptedRunError, LlamawrightError, UsageError
 from llamawright.model.verdict import State, Verdict
+from llamawright.paths import write_whole
 from llamawright.pipeline import Outcome, Pipeline
 from llamawright.stamp import RunStamp
 
@@ -123,12 +124,5 @@ def _write_failure(path: Path, error: LlamawrightError) -> None:
 
 
 def write_result(path: Path, record: Mapping[str, object]) -> None:
-    """Write the result file beside its place and rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        beside.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
+    """Write the result file, whole or not at all."""
+    write_whole(path, json.dumps(record, indent=2, sort_keys=True) + "\n")

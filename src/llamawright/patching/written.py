@@ -11,6 +11,7 @@ from pathlib import Path
 from llamawright.errors import PatchError
 from llamawright.patching.diff import DEV_NULL, lines_of
 from llamawright.patching.series import SERIES, Patch
+from llamawright.paths import write_whole
 
 HEADER = "# The series of patches, in the order they are applied: docs/reference/patches.md\n"
 
@@ -42,10 +43,8 @@ def write_series(folder: Path, patches: Sequence[tuple[Patch, str | None]]) -> N
     for patch, text in patches:
         if text is not None:
             (folder / patch.file).write_text(text, encoding="utf-8", newline="\n")
-    beside = folder / f".{SERIES}.part"
     rows = "\n".join([HEADER, *(_row(patch) for patch, _text in patches)])
-    beside.write_text(rows, encoding="utf-8", newline="\n")
-    beside.replace(folder / SERIES)
+    write_whole(folder / SERIES, rows)
 
 
 def _file_diff(change: Change) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from llamawright import codec
 from llamawright.model.artifact import Manifest
 from llamawright.model.verdict import Check, Outcome, State, Verdict
+from llamawright.paths import write_whole
 from llamawright.verify.plot import divergence_chart, token_chart
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -77,8 +78,8 @@ def write_report(verdict: Verdict, manifest: Manifest | None, dest: Path) -> tup
     name = manifest.name if manifest else artifact_stem(verdict.artifact)
     dest.mkdir(parents=True, exist_ok=True)
     data, page = dest / f"{name}.verdict.json", dest / f"{name}.report.html"
-    _write(data, codec.encode(verdict))
-    _write(page, render(verdict, manifest))
+    write_whole(data, codec.encode(verdict))
+    write_whole(page, render(verdict, manifest))
     return data, page
 
 
@@ -122,9 +123,3 @@ def render(verdict: Verdict, manifest: Manifest | None) -> str:
 
 def _mib(size: int) -> str:
     return f"{size / MIB:,.0f} MiB"
-
-
-def _write(path: Path, text: str) -> None:
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
