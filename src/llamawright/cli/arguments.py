@@ -110,7 +110,7 @@ def _patch(verbs: Verbs) -> None:
     new = _action(actions, "new", "make a patch from an edited copy of the source")
     new.add_argument("name", help="e.g. vulkan-old-headers")
     new.add_argument("--from", dest="edited", type=Path, required=True, metavar="DIR")
-    new.add_argument("--type", required=True, help="portability, bugfix or feature")
+    new.add_argument("--type", required=True, help="portability, bugfix, performance or feature")
     new.add_argument("--reason", required=True, help="one sentence")
     new.add_argument("--upstream", default="", help="link to the report or change upstream")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from llamawright.console import Console
 from llamawright.digest import plain
 from llamawright.errors import PatchError
+from llamawright.fetch.tree import included_files
 from llamawright.patching import check_series, new_patch, refresh_series
 from llamawright.pipeline import Pipeline
 
@@ -69,6 +70,7 @@ def _new(pipeline: Pipeline, flags: Namespace, console: Console) -> int:
         kind=flags.type,
         reason=flags.reason,
         upstream=flags.upstream,
+        counted=lambda edited: included_files(edited, pipeline.recipe.source.include),
     )
     console.lines(f"{pipeline.series.folder / patch.file} is in the series now")
     return 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import unified_diff
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from llamawright.digest import list_files, sha256_bytes
 from llamawright.errors import PatchError
@@ -43,12 +43,15 @@ def new_patch(
     kind: str,
     reason: str,
     upstream: str,
+    counted: Callable[[Path], Iterable[str]] = list_files,
 ) -> Patch:
     """Write a patch of what was edited and append it to the series.
 
     ``edited`` is an edited copy of ``source``, with or without patches of the series in it:
-    those it holds are no part of the new one. The new patch comes after all others and must
-    apply there. Raises ``PatchError`` when it does not, or when nothing was edited.
+    those it holds are no part of the new one. ``counted`` names the files of ``edited`` that
+    the recipe takes from upstream: the rest of a full checkout is not ours to add. The new
+    patch comes after all others and must apply there. Raises ``PatchError`` when it does not,
+    or when nothing was edited.
     """
     _check_words(name, kind, reason)
     draft = Patch(
@@ -59,7 +62,7 @@ def new_patch(
         sha256="",
         targets=(),
     )
-    edits = _edited(series, source, edited)
+    edits = _edited(series, source, edited, set(counted(edited)))
     if not edits:
         raise PatchError(
             "nothing differs: there is nothing to make a patch of",
@@ -118,7 +121,7 @@ def _next_number(series: Series) -> int:
     return max(numbers, default=0) + 1
 
 
-def _edited(series: Series, source: Path, edited: Path) -> tuple[Change, ...]:
+def _edited(series: Series, source: Path, edited: Path, counted: set[str]) -> tuple[Change, ...]:
     """Return what was edited, seen from the source with the series or without it.
 
     Nobody has to say which of the two was copied: it is the one that differs less.
@@ -127,11 +130,8 @@ def _edited(series: Series, source: Path, edited: Path) -> tuple[Change, ...]:
     for patch in series.patches:
         full.try_patch(series, patch)
     known = list_files(source)
-    folders = {PurePosixPath(n).parent for n in known}
-    # The copy may hold files that no build uses and the source leaves out: not ours to add.
-    names = {n for n in list_files(edited) if PurePosixPath(n).parent in folders}
     both = [
-        tuple(_changes(base, sorted({*known, *names, *base.changed}), edited))
+        tuple(_changes(base, sorted({*known, *counted, *base.changed}), edited))
         for base in (full, bare)
     ]
     return min(both, key=lambda changes: sum(map(_size, changes)))

@@ -14,7 +14,7 @@ from llamawright.model.plan import PlannedPatch
 from llamawright.model.recipe import SourcePin
 
 SERIES = "series.toml"
-TYPES = ("portability", "bugfix", "feature")
+TYPES = ("portability", "bugfix", "performance", "feature")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from llamawright.digest import sha256_bytes, tree_digest
+from llamawright.digest import list_files, sha256_bytes, tree_digest
 from llamawright.errors import PatchError
 from llamawright.patching import check_series, load_series, new_patch, refresh_series
 from llamawright.patching.series import Patch
@@ -19,11 +20,17 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def make(world: World, edited: Path, name: str = "next", **words: str) -> Patch:
+def make(
+    world: World,
+    edited: Path,
+    name: str = "next",
+    counted: Callable[[Path], Iterable[str]] = list_files,
+    **words: str,
+) -> Patch:
     said = {"kind": "bugfix", "reason": "a reason", "upstream": "https://example.org/1", **words}
     return new_patch(
         world.series, name, source=world.source, edited=edited, kind=said["kind"],
-        reason=said["reason"], upstream=said["upstream"],
+        reason=said["reason"], upstream=said["upstream"], counted=counted,
     )  # fmt: skip
 
 
@@ -94,14 +101,21 @@ def test_a_bare_edit_in_the_series_own_lines_needs_the_patched_source(world: Wor
 
 
 def test_files_that_no_build_uses_are_no_edit(world: World) -> None:
+    """Of a full checkout only what the recipe takes from upstream counts."""
+
+    def counted(root: Path) -> list[str]:
+        return [n for n in list_files(root) if n.startswith("src/")]
+
     edited = copy(world)
     (edited / "docs").mkdir()
     (edited / "docs/page.md").write_text("words\n")
+    (edited / "README.md").write_text("of upstream\n")
+    (edited / ".gitmodules").write_text("")
     with pytest.raises(PatchError) as caught:
-        make(world, edited)
+        make(world, edited, counted=counted)
     assert caught.value.kind == "empty-patch"
     (edited / "src/new.cpp").write_text("code\n")
-    assert [t.path for t in make(world, edited).targets] == ["src/new.cpp"]
+    assert [t.path for t in make(world, edited, counted=counted).targets] == ["src/new.cpp"]
 
 
 def test_numbers_go_on_after_the_highest(world: World) -> None:
