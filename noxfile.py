@@ -37,6 +37,12 @@ def build_vulkan(session: nox.Session) -> None:
     llamawright(session, "build", "vulkan")
 
 
+@nox.session(name="build-cuda", venv_backend="none")
+def build_cuda(session: nox.Session) -> None:
+    """Do the same with CUDA, for this machine's card or for others: -- --arch sm_61 --arch sm_89."""
+    llamawright(session, "build", "cuda")
+
+
 @nox.session(name="build-cpu", venv_backend="none")
 def build_cpu(session: nox.Session) -> None:
     """Do the same for the CPU alone: every variant in one artifact, chosen at run time."""
@@ -57,7 +63,7 @@ def doctor(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def plan(session: nox.Session) -> None:
-    """Print the whole plan of a build, or every conflict with its cures: -- vulkan | cpu."""
+    """Print the whole plan of a build, or every conflict with its cures: -- vulkan | cuda | cpu."""
     words = [a for a in session.posargs[:1] if not a.startswith("-")]
     backend = () if words else ("vulkan",)
     llamawright(session, "plan", *backend)

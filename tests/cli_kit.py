@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from llamawright.model.artifact import MANIFEST_SCHEMA, Artifact, Manifest
 from llamawright.model.built import CapabilityState, StageTiming
 from llamawright.model.plan import KeyPart
 from llamawright.model.platform import Backend
+from llamawright.model.request import ProofRequest
 from llamawright.model.verdict import Check, Device, Outcome, Speed, State, Verdict
 from llamawright.pipeline import Outcome as RunOutcome
 from package_kit import LINUX
@@ -107,12 +109,14 @@ class StubPipeline:
     fails: BaseException | None = None
     calls: list[str] = field(default_factory=list)
     watched: tuple[Path, ...] = ()
+    wanted: ProofRequest = ProofRequest()
 
     @property
     def result_file(self) -> Path:
         return self.root / "dist" / f"{NAME}.result.json"
 
-    def open(self, *_arguments: object) -> StubPipeline:
+    def open(self, flags: Namespace, *_arguments: object) -> StubPipeline:
+        self.wanted = ProofRequest(require_hardware=bool(flags.require_hardware))
         return self
 
     def build(self, *, prove: bool) -> RunOutcome:
@@ -121,8 +125,8 @@ class StubPipeline:
             raise self.fails
         return self._outcome(self.verdict if prove else None)
 
-    def verify_file(self, path: Path, *, require_hardware: bool) -> RunOutcome:
-        self.calls.append(f"verify {path.name} require_hardware={require_hardware}")
+    def verify_file(self, path: Path) -> RunOutcome:
+        self.calls.append(f"verify {path.name} require_hardware={self.wanted.require_hardware}")
         if self.fails:
             raise self.fails
         return self._outcome(self.verdict)

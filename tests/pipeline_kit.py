@@ -11,12 +11,14 @@ import pytest
 
 from cli_kit import artifact, verdict
 from llamawright.cli.arguments import make_parser
+from llamawright.config import build_proof
+from llamawright.model.artifact import Manifest
 from llamawright.model.inventory import Role
 from llamawright.model.plan import PatchedTree, Plan, SourceTree
 from llamawright.model.platform import Backend
 from llamawright.model.request import Request, SoftwareDriver, VerifyRequest
 from llamawright.model.toolchain import ProvidedSet, Toolchains
-from llamawright.model.verdict import Verdict
+from llamawright.model.verdict import Proof, Verdict
 from llamawright.pipeline import Pipeline
 from llamawright.store import Store
 from package_kit import LINUX, plan, recipe
@@ -47,6 +49,7 @@ class Rooms:
     patch: pytest.MonkeyPatch
     made: Plan = field(default_factory=plan)
     known: bool = False
+    manifest: Manifest | None = None
     verdict: Verdict = field(default_factory=verdict)
     calls: list[str] = field(default_factory=list)
     offline: dict[str, bool] = field(default_factory=dict)
@@ -60,6 +63,8 @@ class Rooms:
             root=self.root, digest="p" * 64, source_digest="s" * 64, applied=(), retired=()
         )  # fmt: skip
         packed = artifact(self.root / "store")
+        (self.root / "x.tar.zst").touch()
+        self.manifest = packed.manifest
         self.say("load_series", "series")
         self.say("planned", ())
         self.say("take_inventory", "inventory")
@@ -73,7 +78,6 @@ class Rooms:
         self.say("pack", packed)
         self.put("packed_before", lambda *_a: packed if self.known else None)
         self.put("place", lambda a, dist: replace(a, path=dist / a.path.name))
-        self.put("read_artifact", lambda path: replace(packed, path=path))
         self.put("provide_set", self._provide)
         self.put("driver_environment", lambda root: {"VK_DRIVER_FILES": f"{root}/x.json"})
         self.put("verify", self._verify)
@@ -102,8 +106,11 @@ class Rooms:
         """Return a pipeline for a build line, its request changed as told."""
         flags = make_parser().parse_args(["build", "vulkan", *words])
         made = recipe(path=str(self.root / "tiny.toml"))
+        proof = build_proof(vars(flags), env={}, settings_file=None)
+        told = {k: wish.pop(k) for k in ("device", "model", "offline") if k in wish}
         base = Request(
-            recipe=made, backend=Backend.VULKAN, platform=LINUX, dist=self.root / "dist"
+            recipe=made, backend=Backend.VULKAN, platform=LINUX, dist=self.root / "dist",
+            proof=replace(proof, **told),  # type: ignore[arg-type]
         )  # fmt: skip
         return self._pipeline(flags, replace(base, **wish))  # type: ignore[arg-type]
 
@@ -120,6 +127,7 @@ class Rooms:
         toolchains: Toolchains = replace(NO_TOOLCHAINS, sets=SETS)
         return Pipeline(
             recipe=request.recipe if request else recipe(), request=request, platform=LINUX,
+            wanted=request.proof if request else build_proof(vars(flags), env={}, settings_file=None),
             toolchains=toolchains, store=Store(self.root / "store"), reporter=Told(), flags=flags,
         )  # fmt: skip
 
@@ -133,7 +141,7 @@ class Rooms:
         *,
         provide_driver: Callable[[], SoftwareDriver | None] | None = None,
         **_named: object,
-    ) -> Verdict:
+    ) -> Proof:
         self.proofs.append(request)
         self.drivers.append(provide_driver)
-        return self.verdict
+        return Proof(verdict=self.verdict, manifest=self.manifest)

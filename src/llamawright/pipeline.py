@@ -7,12 +7,18 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from llamawright.build import build_host, build_module
-from llamawright.config import build_request, load_recipe, load_toolchains, locate_recipe
+from llamawright.config import (
+    build_proof,
+    build_request,
+    load_recipe,
+    load_toolchains,
+    locate_recipe,
+)
 from llamawright.detect import detect_platform, take_inventory, vulkan_notes
 from llamawright.errors import ToolMissingError
 from llamawright.fetch import fetch_model, fetch_source
@@ -23,10 +29,10 @@ from llamawright.model.plan import PatchedTree, Plan, SourceTree
 from llamawright.model.platform import Backend, Platform
 from llamawright.model.ports import Reporter
 from llamawright.model.recipe import Recipe, SourcePin
-from llamawright.model.request import Request, SoftwareDriver, VerifyRequest
+from llamawright.model.request import ProofRequest, Request, SoftwareDriver, VerifyRequest
 from llamawright.model.toolchain import Toolchains
-from llamawright.model.verdict import Verdict
-from llamawright.package import pack, packed_before, place, read_artifact
+from llamawright.model.verdict import Proof, Verdict
+from llamawright.package import pack, packed_before, place
 from llamawright.patching import Series, load_series, patch_tree, planned
 from llamawright.paths import data_root
 from llamawright.provide import SHELF, driver_environment, provide_set, provided_tools
@@ -55,6 +61,7 @@ class Pipeline:
 
     recipe: Recipe
     request: Request | None
+    wanted: ProofRequest
     platform: Platform
     toolchains: Toolchains
     store: Store
@@ -70,18 +77,22 @@ class Pipeline:
         recipe = load_recipe(locate_recipe(wanted, root=data / "recipes"))
         platform = detect_platform()
         settings = Path.cwd() / SETTINGS_FILE
+        said = settings if settings.is_file() else None
         request = None
         if getattr(flags, "backend", None):
             request = build_request(
                 vars(flags),
                 env=os.environ,
-                settings_file=settings if settings.is_file() else None,
+                settings_file=said,
                 recipe=recipe,
                 platform=platform,
             )
         return cls(
             recipe=recipe,
             request=request,
+            wanted=request.proof
+            if request
+            else build_proof(vars(flags), env=os.environ, settings_file=said),
             platform=platform,
             toolchains=load_toolchains(data / "toolchains"),
             store=Store(store),
@@ -95,11 +106,6 @@ class Pipeline:
         if self.request is None:
             raise AssertionError("this verb has no build request")
         return self.request
-
-    @property
-    def offline(self) -> bool:
-        """Whether only the store may be used."""
-        return self.request.offline if self.request else bool(self.flags.offline)
 
     @property
     def result_file(self) -> Path:
@@ -150,12 +156,18 @@ class Pipeline:
         tools = tuple(t.path for t in plan.tools)
         if not prove:
             return self._outcome(plan.name, artifact, None, (), tools)
-        outcome = self._prove(artifact, require_hardware=self.flags.require_hardware)
-        return replace(outcome, tools=tools)
+        proof, reports = self._prove(artifact.path)
+        return self._outcome(plan.name, artifact, proof.verdict, reports, tools)
 
-    def verify_file(self, path: Path, *, require_hardware: bool) -> Outcome:
-        """Prove one packed file."""
-        return self._prove(read_artifact(path), require_hardware=require_hardware)
+    def verify_file(self, path: Path) -> Outcome:
+        """Prove one packed file, whoever made it; what was tampered with gets a verdict too."""
+        proof, reports = self._prove(path)
+        manifest, verdict = proof.manifest, proof.verdict
+        artifact = None
+        if manifest is not None:
+            size, sha256 = path.stat().st_size, verdict.artifact_sha256
+            artifact = Artifact(path=path, size=size, sha256=sha256, manifest=manifest)
+        return self._outcome(path.name, artifact, verdict, reports, ())
 
     def touched(self, outcome: Outcome) -> Iterator[Path]:
         """Return every file that the outcome depends on or is made of."""
@@ -169,8 +181,8 @@ class Pipeline:
         yield from outcome.tools
         yield from outcome.reports
         yield self.result_file
-        if self.wish.model is not None:
-            yield self.wish.model
+        if self.wanted.model is not None:
+            yield self.wanted.model
         if outcome.artifact is not None:
             yield outcome.artifact.path
         yield from self._own_source()
@@ -228,7 +240,7 @@ class Pipeline:
             wanted,
             store=self.store,
             toolchains=self.toolchains,
-            offline=self.offline,
+            offline=self.wanted.offline,
             reporter=self.reporter,
         )
 
@@ -237,7 +249,7 @@ class Pipeline:
             pin,
             source=source,
             store=self.store,
-            offline=self.offline,
+            offline=self.wanted.offline,
             reporter=self.reporter,
         )
 
@@ -248,7 +260,9 @@ class Pipeline:
 
     def _model(self) -> Path:
         pin = self.recipe.verification.model
-        return fetch_model(pin, store=self.store, offline=self.offline, reporter=self.reporter)
+        return fetch_model(
+            pin, store=self.store, offline=self.wanted.offline, reporter=self.reporter
+        )
 
     def _driver(self) -> SoftwareDriver | None:
         tag = self.platform.tag
@@ -263,38 +277,30 @@ class Pipeline:
         env = tuple(driver_environment(root).items())
         return SoftwareDriver(name=sets[0].name, env=env, root=root)
 
-    def _prove(self, artifact: Artifact, *, require_hardware: bool) -> Outcome:
+    def _prove(self, path: Path) -> tuple[Proof, tuple[Path, ...]]:
+        """Prove a packed file and write the report beside it."""
+        wanted, verification = self.wanted, self.recipe.verification
         with self._stage("verify"):
-            wish = self.request or self.flags
-            own: Path | None = wish.model
             request = VerifyRequest(
-                artifact=artifact.path,
-                model=own or self._model(),
-                model_sha256="" if own else self.recipe.verification.model.sha256,
-                verification=self.recipe.verification,
+                artifact=path,
+                model=wanted.model or self._model(),
+                model_sha256="" if wanted.model else verification.model.sha256,
+                verification=verification,
                 rules=self.recipe.backends,
                 platform=self.platform,
-                device=wish.device,
-                require_hardware=require_hardware,
+                device=wanted.device,
+                require_hardware=wanted.require_hardware,
+                clear_quarantine=wanted.clear_quarantine,
             )
-            verdict = self._verdict(request, artifact.manifest.backend)
-        reports = write_report(verdict, artifact.manifest, artifact.path.parent)
-        return self._outcome(artifact.manifest.name, artifact, verdict, reports, ())
-
-    def _verdict(self, request: VerifyRequest, backend: Backend) -> Verdict:
-        """Try the machine's own devices first; a software driver only when there are none."""
-        software = backend is Backend.VULKAN and not request.require_hardware
-        return verify(
-            request,
-            store=self.store,
-            reporter=self.reporter,
-            provide_driver=self._driver if software else None,
-        )
+            # The machine's own devices come first; this is for when there are none.
+            driver = None if wanted.require_hardware else self._driver
+            proof = verify(request, store=self.store, reporter=self.reporter, provide_driver=driver)
+        return proof, write_report(proof.verdict, proof.manifest, path.parent)
 
     def _outcome(
         self,
         name: str,
-        artifact: Artifact,
+        artifact: Artifact | None,
         verdict: Verdict | None,
         reports: tuple[Path, ...],
         tools: tuple[Path, ...],

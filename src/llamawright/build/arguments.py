@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from llamawright.model.plan import Plan
-from llamawright.model.platform import Platform, System
+from llamawright.model.platform import Backend, Platform, System
 from llamawright.model.recipe import Option
 
 TUNING = "toolchains/cmake/host.cmake"
@@ -28,6 +28,7 @@ def configure_arguments(
     *,
     tuning: Path,
     platform: Platform,
+    backend: Backend = Backend.CPU,
 ) -> tuple[str, ...]:
     """Return the whole argument list of one configure run, every entry typed."""
     return (
@@ -38,12 +39,12 @@ def configure_arguments(
         str(build),
         "-G",
         "Ninja",
-        *(o.argument for o in (*options, *build_entries(source, build, tuning, platform))),
+        *(o.argument for o in (*options, *build_entries(source, build, tuning, platform, backend))),
     )
 
 
 def build_entries(
-    source: Path, build: Path, tuning: Path, platform: Platform
+    source: Path, build: Path, tuning: Path, platform: Platform, backend: Backend = Backend.CPU
 ) -> tuple[Option, ...]:
     """Return the entries that depend on where the trees stand.
 
@@ -71,16 +72,27 @@ def build_entries(
         ),
     ]
     if platform.system is not System.WINDOWS:
-        flags = prefix_map(source, build)
+        maps = prefix_map(source, build)
         reason = "the same bytes from any folder"
         entries += [
-            Option(name=f"CMAKE_{language}_FLAGS", value=flags, type="STRING", reason=reason)
+            Option(
+                name=f"CMAKE_{language}_FLAGS", value=" ".join(maps), type="STRING", reason=reason
+            )
             for language in ("C", "CXX")
         ]
+        if backend is Backend.CUDA:
+            entries.append(
+                Option(
+                    name="CMAKE_CUDA_FLAGS",
+                    value=" ".join(f"-Xcompiler={f}" for f in maps),
+                    type="STRING",
+                    reason=reason,
+                )
+            )
     return tuple(entries)
 
 
-def prefix_map(source: Path, build: Path) -> str:
+def prefix_map(source: Path, build: Path) -> tuple[str, ...]:
     """Return the flags that write both folders as ``.`` into debug data and ``__FILE__``.
 
     The source's path relative to the build folder is mapped too: so ccache rewrites it, and
@@ -89,7 +101,7 @@ def prefix_map(source: Path, build: Path) -> str:
     """
     relative = Path(os.path.relpath(source, build)).as_posix()
     folders = (source.as_posix(), build.as_posix(), relative)
-    return " ".join(f'"-ffile-prefix-map={f}=."' for f in folders)
+    return tuple(f'"-ffile-prefix-map={f}=."' for f in folders)
 
 
 def environment(plan: Plan, programs: tuple[Path, ...], ceiling: Path) -> dict[str, str]:

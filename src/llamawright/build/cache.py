@@ -13,7 +13,11 @@ from llamawright.process import ask, base_environment
 
 NONE = CacheStats(name="off", hits=0, misses=0)
 SCCACHE = "sccache"
-LAUNCHERS = ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER")
+LAUNCHERS = (
+    "CMAKE_C_COMPILER_LAUNCHER",
+    "CMAKE_CXX_COMPILER_LAUNCHER",
+    "CMAKE_CUDA_COMPILER_LAUNCHER",
+)
 # Objects of several platforms and pins fit; the oldest go first.
 MAX_SIZE = "10G"
 SLOPPINESS = "pch_defines,time_macros,include_file_mtime,include_file_ctime"
@@ -96,6 +100,7 @@ def without_launchers(options: tuple[Option, ...]) -> tuple[Option, ...]:
     off = [
         Option(name=n, value="", type="FILEPATH", reason="the compiler cache failed")
         for n in LAUNCHERS
+        if n in {o.name for o in options}
     ]
     return (*(o for o in options if o.name not in LAUNCHERS), *off)
 

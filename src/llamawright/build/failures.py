@@ -44,13 +44,15 @@ CLASSES = (
         kind="out-of-memory",
         pattern=r"Killed signal terminated program|virtual memory exhausted"
         r"|out of memory|Cannot allocate memory|C1060|0xC000012D|cc1plus.*Killed"
+        r"|(?:cicc|ptxas|cudafe\+\+).? died due to signal 9|ptxas fatal\s*: Memory allocation"
         r"|Failed to (?:create pipe|fork)",
         hint="fewer jobs need less memory: --jobs 1",
         retry=True,
     ),
     FailureClass(
         kind="compiler-crashed",
-        pattern=r"internal compiler error|cicc.*signal|PLEASE submit a bug report",
+        pattern=r"internal compiler error|(?:cicc|ptxas|cudafe\+\+).? died due to signal"
+        r"|PLEASE submit a bug report",
         hint="try another compiler: --compiler clang (or gcc); the log names the source file",
     ),
     FailureClass(
@@ -89,13 +91,21 @@ CLASSES = (
     ),
     FailureClass(
         kind="host-compiler",
-        pattern=r"unsupported GNU version|unsupported Microsoft Visual Studio version",
+        pattern=r"unsupported GNU version|unsupported Microsoft Visual Studio version"
+        r"|unsupported clang version|nvcc fatal\s*: Cannot find compiler|__Float32x4_t",
         hint="the toolkit does not accept this host compiler: --compiler FILE names another",
     ),
     FailureClass(
         kind="gpu-arch",
         pattern=r"Unsupported gpu architecture",
         hint="the toolkit cannot make code for this architecture: choose another toolkit or arch",
+    ),
+    FailureClass(
+        kind="cuda-toolkit",
+        pattern=r"Could not find nvcc|CUDA Toolkit not found|Failed to find nvcc"
+        r"|Could NOT find CUDAToolkit|No CMAKE_CUDA_COMPILER could be found",
+        hint="the toolkit is not whole: `llamawright doctor` says what it lacks; "
+        "--cuda-toolkit provided brings one",
     ),
     FailureClass(
         kind="toolset-integration",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 
+from llamawright.build.cache import LAUNCHERS
 from llamawright.build.fileapi import Reply
 from llamawright.errors import BuildError
 from llamawright.model.built import CapabilityState, Effective
@@ -155,6 +156,10 @@ def required(rule: BackendRule, states: tuple[CapabilityState, ...]) -> None:
 
 
 def effective(options: tuple[Option, ...], reply: Reply) -> tuple[Effective, ...]:
-    """Return the options as they are in effect, by name."""
-    names = sorted({o.name for o in options})
+    """Return the options as they are in effect, by name.
+
+    A compiler cache changes no output, so it is not told: where it stands would make two
+    equal archives differ.
+    """
+    names = sorted({o.name for o in options} - set(LAUNCHERS))
     return tuple(Effective(name=n, value=reply.entry(n) or "") for n in names)

@@ -205,6 +205,7 @@ class _Builder:
             part.options,
             tuning=data_root() / TUNING,
             platform=self.plan.platform,
+            backend=part.rule.backend,
         )
 
     def _configured(self, part: _Part, work: WorkFolder, arguments: tuple[str, ...]) -> _Tree:

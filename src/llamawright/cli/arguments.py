@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from llamawright import __version__
 
-BACKENDS = ("cpu", "vulkan")
+BACKENDS = ("cpu", "vulkan", "cuda")
 EPILOG = "exit codes: docs/reference/exit-codes.md; every failure ends with its code and class"
 
 
@@ -51,6 +51,10 @@ def _plan_flags(verb: argparse.ArgumentParser) -> None:
     add("--recipe", metavar="NAME|FILE", help="recipe to build (default: llama.cpp)")
     add("--source", metavar="ORIGIN", help="auto, index, archive, git, path:DIR or git+URL@COMMIT")
     add("--vulkan", metavar="FROM", help="auto, sdk, system or provided")
+    arch = "CUDA device code: sm_61, 8.9, 90-virtual, native, all-major or release; repeatable"
+    add("--arch", dest="archs", action="append", metavar="ARCH", help=arch)
+    toolkit = "auto, system, provided, a version such as 12.4, or the toolkit's folder"
+    add("--cuda-toolkit", metavar="FROM", help=toolkit)
     add("--compiler", metavar="CXX", help="auto, gcc, clang or the path of a C++ compiler")
     add("--cmake", metavar="FILE", help="cmake to use (default: the tool environment's own)")
     add("--ninja", metavar="FILE", help="ninja to use (default: the tool environment's own)")
@@ -67,7 +71,9 @@ def _verify_flags(verb: argparse.ArgumentParser) -> None:
     add("--device", metavar="NAME", help="device name, ggml id (Vulkan0) or PCI id (0000:01:00.0)")
     add("--model", type=Path, metavar="GGUF", help="your own model (default: SmolLM2-135M)")
     hardware = "a software device is not enough: without hardware the run fails"
-    add("--require-hardware", action="store_true", help=hardware)
+    add("--require-hardware", action="store_true", default=None, help=hardware)
+    frozen = "prove again what froze the machine in an earlier proof"
+    add("--clear-quarantine", action="store_true", help=frozen)
 
 
 def _build(verbs: Verbs) -> None:

@@ -35,7 +35,7 @@ def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | Non
     except KeyboardInterrupt:
         _write_failure(pipeline.result_file, InterruptedRunError("interrupted"))
         raise
-    code, kind = build_code(outcome.verdict, require_hardware=flags.require_hardware)
+    code, kind = build_code(outcome.verdict, require_hardware=pipeline.wanted.require_hardware)
     result = _result(outcome, code, kind)
     write_result(pipeline.result_file, result)
     if stamp is not None and code is ExitCode.OK:
@@ -47,8 +47,8 @@ def verify(flags: Namespace, store: Path, console: Console) -> int:
     """Prove one packed file; the report goes beside it."""
     flags.backend = None
     pipeline = Pipeline.open(flags, store, console)
-    outcome = pipeline.verify_file(flags.artifact, require_hardware=flags.require_hardware)
-    code, kind = verify_code(outcome.verdict, require_hardware=flags.require_hardware)
+    outcome = pipeline.verify_file(flags.artifact)
+    code, kind = verify_code(outcome.verdict, require_hardware=pipeline.wanted.require_hardware)
     return _finish(_result(outcome, code, kind), code, kind, flags, console)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from llamawright.console import duration, quantity
 from llamawright.model.artifact import Artifact
+from llamawright.model.cuda import CudaPlan
 from llamawright.model.plan import Plan
 from llamawright.model.verdict import Check, Outcome, State, Verdict
 
@@ -31,6 +32,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     for item in plan.provisions:
         state = "in the store" if item.present else f"{quantity(item.size, 'bytes')} to download"
         yield f"  provide   {item.name} {item.version}  ({state})"
+    if plan.cuda is not None:
+        yield from _cuda_lines(plan.cuda)
     for patch in plan.patches:
         yield f"  patch     {patch.name} ({patch.type}): {patch.reason}"
     for option in plan.host_options:
@@ -41,6 +44,19 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         yield f"  warning   {warning}"
 
 
+def _cuda_lines(cuda: CudaPlan) -> Iterator[str]:
+    codes = ", ".join(c.name for c in cuda.codes)
+    yield f"  cuda      {cuda.toolkit} for {codes}"
+    jit = f"; its PTX needs {cuda.driver_jit}" if cuda.driver_jit and _has_ptx(cuda) else ""
+    yield f"  driver    {cuda.driver or 'not known'} or newer runs it{jit}"
+    where = "go into a companion archive" if cuda.bundled else "must be the system's"
+    yield f"  runtime   {', '.join(p.name for p in cuda.libraries)} {where}"
+
+
+def _has_ptx(cuda: CudaPlan) -> bool:
+    return any(c.ptx for c in cuda.codes)
+
+
 def artifact_lines(artifact: Artifact) -> Iterator[str]:
     """Return what was packed, and what it needs."""
     manifest = artifact.manifest
@@ -48,6 +64,12 @@ def artifact_lines(artifact: Artifact) -> Iterator[str]:
     yield f"  sha256  {artifact.sha256}"
     if manifest.glibc:
         yield f"  needs   glibc {manifest.glibc}, {', '.join(manifest.system_libraries)}"
+    if manifest.cuda is not None:
+        cuda = manifest.cuda
+        yield f"  cuda    {cuda.toolkit}: {', '.join(cuda.codes)}; driver {cuda.driver} or newer"
+        if cuda.companion is not None:
+            size = quantity(cuda.companion.size, "bytes")
+            yield f"  runtime {cuda.companion.file}  ({size}): unpack it over the artifact"
     lost = [c for c in manifest.capabilities if not c.present]
     if manifest.capabilities:
         have = ", ".join(c.name for c in manifest.capabilities if c.present) or "none"

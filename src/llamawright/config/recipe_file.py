@@ -12,11 +12,13 @@ from llamawright.config.options import read_options
 from llamawright.config.typed import read_table
 from llamawright.digest import sha256_bytes
 from llamawright.errors import UsageError
+from llamawright.model.cuda import parse_code
 from llamawright.model.platform import Backend
 from llamawright.model.recipe import (
     ArchiveOrigin,
     BackendRule,
     Capability,
+    CudaRule,
     GitOrigin,
     IndexOrigin,
     Origin,
@@ -75,6 +77,7 @@ class _Rule:
     capabilities: tuple[Capability, ...] = ()
     allowed_imports: _Imports = _Imports()
     options: dict[str, object] = dataclasses.field(default_factory=dict)
+    cuda: CudaRule | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +231,24 @@ def _rule(name: str, rule: _Rule, place: Place) -> BackendRule:
         capabilities=rule.capabilities,
         required_capabilities=rule.required_capabilities,
         allowed_imports=rule.allowed_imports.all,
+        cuda=_cuda(rule, spot, Backend(name)),
     )
+
+
+def _cuda(rule: _Rule, place: Place, backend: Backend) -> CudaRule | None:
+    if rule.cuda is None:
+        return CudaRule() if backend is Backend.CUDA else None
+    if backend is not Backend.CUDA:
+        raise place.at("cuda").refuse(f"{backend} has no CUDA code", kind="unknown-key")
+    release = place.at("cuda").at("release")
+    for number, word in enumerate(rule.cuda.release):
+        if parse_code(word) is None:
+            raise release.at(number).refuse(
+                f"'{word}' is no CUDA device code",
+                hint="e.g. 61, 89, 90-virtual, 120a",
+                kind="bad-value",
+            )
+    return rule.cuda
 
 
 def _check_capabilities(rule: _Rule, place: Place) -> None:

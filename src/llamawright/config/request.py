@@ -13,11 +13,18 @@ from llamawright.config.settings import Said, gather
 from llamawright.errors import UsageError
 from llamawright.model.platform import Backend, Platform
 from llamawright.model.recipe import Recipe
-from llamawright.model.request import CacheChoice, Request, Setting, VulkanChoice
+from llamawright.model.request import (
+    CacheChoice,
+    ProofRequest,
+    Request,
+    Setting,
+    VulkanChoice,
+)
 
+PROOF = ("device", "model", "offline", "require_hardware")
 NAMES = (
-    "backend", "cache", "cmake", "compiler", "device", "dist", "jobs", "model", "native", "ninja",
-    "offline", "source", "vulkan", "with_tests",
+    "archs", "backend", "cache", "cmake", "compiler", "cuda_toolkit", "dist", "jobs", "native",
+    "ninja", "source", "vulkan", "with_tests", *PROOF,
 )  # fmt: skip
 V = TypeVar("V")
 
@@ -53,14 +60,40 @@ def build_request(
         cache=take("cache", lambda s: values.choice(s, CacheChoice), CacheChoice.AUTO),
         native=take("native", values.switch, default=False),
         with_tests=take("with_tests", values.switch, default=False),
+        archs=take("archs", values.archs, ()),
+        cuda_toolkit=take("cuda_toolkit", values.cuda_toolkit, "auto"),
         source=take("source", values.source, "auto"),
         jobs=take("jobs", values.jobs, None),
-        offline=take("offline", values.switch, default=False),
         dist=take("dist", values.path, Path("dist")),
-        device=take("device", values.plain_text, None),
-        model=take("model", values.path, None),
+        proof=_proof(said, flags),
     )
     return replace(request, settings=_origins(request, said))
+
+
+def build_proof(
+    flags: Mapping[str, object],
+    *,
+    env: Mapping[str, str],
+    settings_file: Path | None,
+    cwd: Path | None = None,
+) -> ProofRequest:
+    """Return what the user wants of a proof, from the same three places as a whole request."""
+    said = gather(NAMES, flags, env=env, settings_file=settings_file, cwd=cwd or Path.cwd())
+    return _proof(said, flags)
+
+
+def _proof(said: Mapping[str, Said], flags: Mapping[str, object]) -> ProofRequest:
+    def switch(name: str) -> bool:
+        return values.switch(said[name]) if name in said else False
+
+    return ProofRequest(
+        device=values.plain_text(said["device"]) if "device" in said else None,
+        model=values.path(said["model"]) if "model" in said else None,
+        require_hardware=switch("require_hardware"),
+        # Said on the command line only: left in a file or variable, no quarantine would hold.
+        clear_quarantine=bool(flags.get("clear_quarantine")),
+        offline=switch("offline"),
+    )
 
 
 def _backend(said: Mapping[str, Said], recipe: Recipe) -> Backend:
@@ -85,7 +118,7 @@ def _origins(request: Request, said: Mapping[str, Said]) -> tuple[Setting, ...]:
     return tuple(
         Setting(
             name=name,
-            value=_shown(getattr(request, name)),
+            value=_shown(getattr(request.proof if name in PROOF else request, name)),
             origin=said[name].origin if name in said else "default",
         )
         for name in NAMES
@@ -100,5 +133,7 @@ def _shown(value: object) -> str:
             return "auto"
         case Path():
             return value.as_posix()
+        case tuple():
+            return " ".join(map(str, value)) or "auto"
         case _:
             return str(value)

@@ -16,7 +16,7 @@ SETTINGS_NAME = "llamawright.toml"
 OTHER_VARIABLES = ("STORE", "DEBIAN_MIRROR", "STOPPED_BY")
 """Variables of ours that are no part of a request."""
 NEAR = 0.75
-POSITIONAL = {"backend": "command line"}
+POSITIONAL = {"backend": "command line", "archs": "--arch"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from llamawright.digest import digest_data
 from llamawright.errors import UsageError
 from llamawright.model.inventory import Role
 from llamawright.model.toolchain import (
+    CudaDriver,
     Fact,
     Hint,
     KnownBad,
@@ -25,7 +26,10 @@ from llamawright.model.toolchain import (
     Toolchains,
 )
 
-LAYOUTS = ("debian-prefix", "debian-driver", "lunarg-tar", "lunarg-installer", "wheel")
+LAYOUTS = (
+    "debian-prefix", "debian-driver", "lunarg-tar", "lunarg-installer", "wheel", "cuda-wheels",
+    "cuda-debian", "cuda-redist",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ class _File:
     hint: tuple[Hint, ...] = ()
     set: tuple[_Set, ...] = ()
     debian_archives: tuple[str, ...] = ()
+    cuda_driver: tuple[CudaDriver, ...] = ()
 
 
 def load_toolchains(folder: Path) -> Toolchains:
@@ -68,6 +73,7 @@ def load_toolchains(folder: Path) -> Toolchains:
         sets=sets,
         debian_mirrors=tuple(a for f in files for a in f.debian_archives),
         digest=digest_data(files),
+        cuda_drivers=tuple(d for f in files for d in f.cuda_driver),
     )
 
 
@@ -81,6 +87,9 @@ def _load(path: Path) -> _File:
         _check_versions(bad.versions, place.at("known_bad").at(number).at("versions"))
     for number, archive in enumerate(file.debian_archives):
         checks.check_url(archive, place.at("debian_archives").at(number))
+    for number, driver in enumerate(file.cuda_driver):
+        for key in ("cuda", "linux", "windows"):
+            _check_version(getattr(driver, key), place.at("cuda_driver").at(number).at(key))
     for number, provided in enumerate(file.set):
         _check_set(provided, place.at("set").at(number))
     return file

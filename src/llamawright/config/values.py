@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
 from llamawright.config.document import suggestion
 from llamawright.config.settings import Said
+from llamawright.model.cuda import parse_code
 from llamawright.model.platform import Backend
 from llamawright.model.request import CacheChoice, VulkanChoice
 
@@ -15,6 +18,8 @@ COMPILERS = ("auto", "gcc", "clang")
 ORIGINS = ("auto", "index", "archive", "git")
 GIT_SOURCE = re.compile(r"git\+(?P<url>(?:https|file)://\S+)@(?P<commit>[^@\s]+)")
 FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
+ARCH_WORDS = ("native", "all-major", "release")
+TOOLKITS = ("auto", "system", "provided")
 TRUE = ("1", "true", "on", "yes")
 FALSE = ("0", "false", "off", "no")
 MAX_JOBS = 1024
@@ -132,6 +137,46 @@ def _git(text: str, said: Said) -> str:
             hint=f"git ls-remote {parts['url']} shows the 40 digits",
         )
     return text
+
+
+def archs(said: Said) -> tuple[str, ...]:
+    """Return CUDA device code as it was said, each word understood; the same twice is once."""
+    given = said.value if isinstance(said.value, list | tuple) else [said.value]
+    words: dict[str, None] = {}
+    for item in given:
+        text = str(item) if isinstance(item, float) else plain_text(replace(said, value=item))
+        for word in re.split(r"[\s,;]+", text.strip(" ,;")):
+            _check_arch(said, word)
+            words[word.lower()] = None
+    return tuple(words)
+
+
+def _check_arch(said: Said, word: str) -> None:
+    if word.lower() in ARCH_WORDS or parse_code(word):
+        return
+    near = get_close_matches(word.lower(), ARCH_WORDS, n=1)
+    raise said.refuse(
+        f"'{word}' is no CUDA device code",
+        why="a compute capability is meant: 6.1, 61 and sm_61 are machine code for 6.1, "
+        "61-virtual is PTX, 120a is code for exactly 12.0",
+        hint=f"did you mean {near[0]}?"
+        if near
+        else "nvidia-smi --query-gpu=name,compute_cap "
+        "--format=csv shows a card's own; or one of: " + ", ".join(ARCH_WORDS),
+    )
+
+
+def cuda_toolkit(said: Said) -> str:
+    """Return ``auto``, ``system``, ``provided``, a version's beginning, or an absolute path."""
+    text = plain_text(said)
+    if text in TOOLKITS or re.fullmatch(r"\d{1,2}(\.\d{1,3}){0,2}", text):
+        return text
+    if _is_path(text):
+        return str(path(said))
+    raise said.refuse(
+        f"'{text}' names no CUDA toolkit",
+        hint=f"one of: {', '.join(TOOLKITS)}, a version such as 12.4, or a folder (./cuda)",
+    )
 
 
 def plain_text(said: Said) -> str:

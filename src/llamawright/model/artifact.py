@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llamawright.model.built import CapabilityState, Effective, StageTiming
+from llamawright.model.cuda import CudaFacts
 from llamawright.model.plan import KeyPart, PlannedPatch
 from llamawright.model.platform import Backend, Platform
 
@@ -68,6 +69,7 @@ class Manifest:
     ``glibc``, ``glibcxx``, ``cxxabi``, ``toolset`` and ``min_os`` are the highest versions
     any file needs, measured from the files (empty where the format has none).
     ``timestamp`` is the date in every file of the archive, in seconds since the epoch.
+    ``cuda`` is there for an artifact with a CUDA module only.
     ``native``: made for the building machine's own CPU, others may die of SIGILL.
     """
 
@@ -102,13 +104,15 @@ class Manifest:
     timestamp: int = 0
     native: bool = False
     generator: str = ""
+    cuda: CudaFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """A packed archive: ``size`` in bytes, ``sha256`` of the archive file.
 
-    ``tests`` is the archive that holds the test programs as well, when it was asked for.
+    ``tests`` is the archive that holds the test programs as well, when it was asked for;
+    ``companion`` the archive with CUDA's runtime libraries, when there is one to go with it.
     """
 
     path: Path
@@ -117,3 +121,4 @@ class Artifact:
     manifest: Manifest
     timings: tuple[StageTiming, ...] = ()
     tests: Artifact | None = None
+    companion: Path | None = None

@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from llamawright.model.inventory import Fault, Role
-from llamawright.model.toolchain import Toolchains
+from llamawright.model.toolchain import KnownBad, Toolchains
 
 # Python refuses to read numbers of thousands of digits; no version has such a part.
 _VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9})*")
@@ -28,12 +28,24 @@ def misfit(role: Role, name: str, version: str, toolchains: Toolchains) -> tuple
         if number is None or Version(number[0]) < Version(minimum.version):
             what = f"{name} {version or 'of no known version'} is older than {minimum.version}"
             return Fault.TOO_OLD, f"{what}: {minimum.reason}"
-    for bad in toolchains.known_bad:
-        if bad.role is not role or bad.name not in ("", name) or number is None:
-            continue
-        if SpecifierSet(bad.versions).contains(Version(number[0]), prereleases=True):
-            return Fault.KNOWN_BAD, f"{name} {version} must not be used: {bad.reason} ({bad.link})"
+    bad = next((b for b in known_bad(role, name, version, toolchains) if not b.codes), None)
+    if bad is not None:
+        return Fault.KNOWN_BAD, f"{name} {version} must not be used: {bad.reason} ({bad.link})"
     return None
+
+
+def known_bad(role: Role, name: str, version: str, toolchains: Toolchains) -> tuple[KnownBad, ...]:
+    """Return what is known against this version, also what holds for some codes only."""
+    number = _VERSION.search(version)
+    if number is None:
+        return ()
+    return tuple(
+        bad
+        for bad in toolchains.known_bad
+        if bad.role is role
+        and bad.name in ("", name)
+        and SpecifierSet(bad.versions).contains(Version(number[0]), prereleases=True)
+    )
 
 
 def cure(role: Role, systems: Iterable[str], toolchains: Toolchains) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from llamawright.model.cuda import Gpus
 from llamawright.model.platform import Platform
 
 
@@ -21,6 +22,7 @@ class Role(StrEnum):
     CACHE = "compiler cache"
     DRIVER = "software vulkan driver"
     GIT = "git"
+    CUDA = "cuda toolkit"
 
 
 class Fault(StrEnum):
@@ -108,7 +110,8 @@ class Inventory:
 
     ``cores`` and ``memory`` (bytes) are what this process may use: affinity and control
     groups count; ``memory_free`` is what could be had without swapping just now, 0 when
-    unknown. ``systems`` are os-release ids, the own one first; ``libc`` such as
+    unknown. ``gpus`` are NVIDIA's cards, asked for only where a build needs to know.
+    ``systems`` are os-release ids, the own one first; ``libc`` such as
     ``glibc 2.36``; ``cpu`` names the processor and its features, for native builds.
     """
 
@@ -122,6 +125,7 @@ class Inventory:
     systems: tuple[str, ...] = ()
     libc: str = ""
     cpu: str = ""
+    gpus: Gpus = field(default_factory=Gpus)
 
     def having(self, role: Role) -> tuple[Found, ...]:
         """Return the usable tools of one role, best first."""

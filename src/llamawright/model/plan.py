@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from llamawright.model.cuda import CudaPlan
 from llamawright.model.inventory import Available, Found, Role
 from llamawright.model.platform import Backend, Platform
 from llamawright.model.recipe import Option, Recipe
@@ -71,6 +72,7 @@ class Plan:
     parts: tuple[KeyPart, ...]
     host_key: str
     key: str
+    cuda: CudaPlan | None = None
 
     def tool(self, role: Role) -> Found | None:
         """Return the tool chosen for ``role``, or ``None`` when the backend needs none."""

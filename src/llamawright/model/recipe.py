@@ -125,6 +125,21 @@ class Capability:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CudaRule:
+    """What only a CUDA module has.
+
+    ``release`` are the codes of a release build, those of them that the toolkit knows:
+    ``61``, ``90-virtual``. ``exact`` are the capabilities that upstream compiles as ``a``
+    code whatever is asked for (120 becomes 120a), which no later card runs. ``bundled``:
+    CUDA's runtime libraries go into a companion archive; else the system must have them.
+    """
+
+    release: tuple[str, ...] = ()
+    exact: tuple[int, ...] = ()
+    bundled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackendRule:
     """How one backend's module is built and recognised.
 
@@ -144,6 +159,7 @@ class BackendRule:
     capabilities: tuple[Capability, ...] = ()
     required_capabilities: tuple[str, ...] = ()
     allowed_imports: tuple[str, ...] = ()
+    cuda: CudaRule | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

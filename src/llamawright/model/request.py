@@ -38,11 +38,31 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProofRequest:
+    """What every verb that proves may be told, whatever was built.
+
+    ``device`` and ``model`` are ``None`` for the first hardware device and the recipe's
+    model. ``offline`` holds for the whole run: only the store may be used.
+    ``clear_quarantine`` lifts what an earlier freeze of the machine left behind.
+    """
+
+    device: str | None = None
+    model: Path | None = None
+    require_hardware: bool = False
+    clear_quarantine: bool = False
+    offline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A build as the user wants it, before the machine was looked at.
 
-    ``jobs`` and ``offline`` never change the output and are no part of a key.
-    ``compiler`` is ``auto``, ``gcc``, ``clang`` or a path to a C++ compiler.
+    ``jobs`` and ``proof`` never change the output and are no part of a key.
+    ``compiler`` is ``auto``, ``gcc``, ``clang`` or a path to a C++ compiler. ``archs`` are
+    CUDA device code as the user said it (``sm_61``, ``native``, ``all-major``, ``release``;
+    empty: the cards of this machine, or a release build when there are none).
+    ``cuda_toolkit`` is ``auto``, ``system``, ``provided``, the beginning of a version, or
+    the toolkit's folder.
     """
 
     recipe: Recipe
@@ -55,12 +75,12 @@ class Request:
     cache: CacheChoice = CacheChoice.AUTO
     native: bool = False
     with_tests: bool = False
+    archs: tuple[str, ...] = ()
+    cuda_toolkit: str = "auto"
     source: str = "auto"
     jobs: int | None = None
-    offline: bool = False
     dist: Path = Path("dist")
-    device: str | None = None
-    model: Path | None = None
+    proof: ProofRequest = ProofRequest()
     settings: tuple[Setting, ...] = ()
 
 

@@ -13,6 +13,12 @@ class Fact(StrEnum):
 
     In a set's TOML the paths are relative to its root; in a ``Found`` they are absolute.
     ``capabilities`` is a list of the recipe's capability names, separated by blanks.
+    ``cuda_codes`` are the capabilities that nvcc can compile for, as it names them without
+    ``compute_``; ``gcc_max`` and ``clang_max`` the highest major versions that the toolkit's
+    ``crt/host_config.h`` takes, ``msc_min`` and ``msc_max`` the bounds of ``_MSC_VER``.
+    ``cudart``, ``cublas`` and ``cublaslt`` are the shared libraries (import libraries on
+    Windows), ``cuda_dlls`` the folder of their DLLs there, ``cuda_cccl`` an extra include
+    folder where CCCL lies apart. All bounds are included: ``msc_max`` is 1949 for ``< 1950``.
     """
 
     HEADER_VERSION = "header_version"
@@ -23,6 +29,19 @@ class Fact(StrEnum):
     SPIRV_HEADERS_DIR = "spirv_headers_dir"
     SPIRV_INCLUDE_DIR = "spirv_include_dir"
     CAPABILITIES = "capabilities"
+    NVCC = "nvcc"
+    CUDA_ROOT = "cuda_root"
+    CUDA_CODES = "cuda_codes"
+    CUDA_CCCL = "cuda_cccl"
+    CUDART = "cudart"
+    CUBLAS = "cublas"
+    CUBLASLT = "cublaslt"
+    GCC_MAX = "gcc_max"
+    CLANG_MAX = "clang_max"
+    MSC_MIN = "msc_min"
+    MSC_MAX = "msc_max"
+    LICENSE = "license"
+    CUDA_DLLS = "cuda_dlls"
 
 
 class Registry(StrEnum):
@@ -107,7 +126,8 @@ class Minimum:
 class KnownBad:
     """A tool version that must not be used, with the public report that says so.
 
-    ``name`` limits it to one tool of the role.
+    ``name`` limits it to one tool of the role; ``codes`` to builds for one of these compute
+    capabilities (``120``), and then ``quants`` says which quantised models go wrong.
     """
 
     role: Role
@@ -115,6 +135,22 @@ class KnownBad:
     reason: str
     link: str
     name: str = ""
+    codes: tuple[int, ...] = ()
+    quants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaDriver:
+    """The least driver for a CUDA release, as NVIDIA's release notes give it.
+
+    ``cuda`` is a major version (``12``: what machine code of any 12.x needs, "minor version
+    compatibility") or a release (``12.4``: what its PTX needs, which only a driver as new
+    as the toolkit compiles).
+    """
+
+    cuda: str
+    linux: str
+    windows: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +176,4 @@ class Toolchains:
     sets: tuple[ProvidedSet, ...]
     debian_mirrors: tuple[str, ...]
     digest: str
+    cuda_drivers: tuple[CudaDriver, ...] = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from llamawright.model.artifact import Manifest
+
 VERDICT_SCHEMA = "https://llamawright.dev/schema/verdict-1.json"
 
 
@@ -83,13 +85,15 @@ class Limit:
 class Speed:
     """Rates in tokens per second, times in seconds; zero when not measured.
 
-    ``prompt_tps`` is at the largest batch of the proof, so it is no benchmark.
+    ``prompt_tps`` is at the largest batch of the proof, so it is no benchmark. ``jit_s`` is
+    what the driver took in the first run to compile PTX; the other figures are without it.
     """
 
     prompt_tps: float = 0.0
     generation_tps: float = 0.0
     load_s: float = 0.0
     first_token_s: float = 0.0
+    jit_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,3 +141,11 @@ class Verdict:
     reference: str = ""
     patterns: int = 0
     schema: str = VERDICT_SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """A verdict with the manifest of the artifact, ``None`` when the archive was not opened."""
+
+    verdict: Verdict
+    manifest: Manifest | None = None

@@ -21,6 +21,7 @@ SLUGS = {
     Role.CACHE: "compiler-cache",
     Role.DRIVER: "vulkan-driver",
     Role.GIT: "git",
+    Role.CUDA: "cuda",
 }
 
 

@@ -12,7 +12,7 @@ from llamawright.model.platform import Backend
 from llamawright.model.recipe import BackendRule, Option, Recipe, SourcePin
 from llamawright.model.request import Request
 from llamawright.resolve.options import PLACED
-from llamawright.resolve.sides import Side
+from llamawright.resolve.sides import ModuleSide
 
 SOURCE = "source tree"
 # What a compiler told about the parts of itself that decide the output.
@@ -48,7 +48,7 @@ def host_parts(
 
 
 def module_parts(
-    rule: BackendRule, options: Iterable[Option], side: Side | None
+    rule: BackendRule, options: Iterable[Option], side: ModuleSide | None
 ) -> tuple[KeyPart, ...]:
     """Return what the backend's module depends on besides the host."""
     return (

@@ -24,6 +24,11 @@ PLACED = frozenset(
         "Vulkan_GLSLC_EXECUTABLE",
         "SPIRV-Headers_DIR",
         "CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES",
+        "CMAKE_CUDA_COMPILER",
+        "CMAKE_CUDA_COMPILER_LAUNCHER",
+        "CMAKE_CUDA_HOST_COMPILER",
+        "CMAKE_CUDA_STANDARD_INCLUDE_DIRECTORIES",
+        "CUDAToolkit_ROOT",
     }
 )
 

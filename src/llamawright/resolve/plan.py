@@ -16,9 +16,11 @@ from llamawright.model.request import Request
 from llamawright.model.toolchain import Toolchains
 from llamawright.resolve import keys
 from llamawright.resolve.choice import Choice, Field, failure
-from llamawright.resolve.jobs import choose_jobs
+from llamawright.resolve.cuda import choose_cuda
+from llamawright.resolve.cuda_side import CudaSide
+from llamawright.resolve.jobs import choose_jobs, nvcc_threads
 from llamawright.resolve.options import COMMIT_DIGITS, host_options, merged
-from llamawright.resolve.sides import Side
+from llamawright.resolve.sides import ModuleSide
 from llamawright.resolve.tools import choose_cache, choose_compiler, choose_program, require_git
 from llamawright.resolve.vulkan import choose_vulkan, facts_of, select_patches
 
@@ -33,7 +35,7 @@ class _Answers:
     cmake: Choice
     ninja: Choice
     cache: Choice
-    side: Side | None
+    side: ModuleSide | None
     conflicts: tuple[Conflict, ...]
     warnings: tuple[str, ...]
 
@@ -108,12 +110,16 @@ def _ask(
     cmake = choose_program(Role.CMAKE, request.cmake, field)
     ninja = choose_program(Role.NINJA, request.ninja, field)
     cache, git = choose_cache(request, field), require_git(request, field)
-    side: Side | None = None
+    side: ModuleSide | None = None
     conflicts = [c for choice in (compiler, cmake, ninja, cache, git) for c in choice.conflicts]
     conflicts += _unfit_request(request)
     warnings: tuple[str, ...] = ()
     if request.backend is Backend.VULKAN:
         side, against, warnings = choose_vulkan(request, field, _rule(request), patches)
+        conflicts += against
+    elif request.backend is Backend.CUDA and request.recipe.rule(request.backend):
+        host, launcher = next(iter(compiler.tools), None), next(iter(cache.tools), None)
+        side, against, warnings = choose_cuda(request, field, _rule(request), host, launcher)
         conflicts += against
     return _Answers(
         compiler=compiler,
@@ -167,6 +173,8 @@ def _plan(
         environment=environment, cpu=inventory.cpu,
     )  # fmt: skip
     every = (*host, *keys.module_parts(rule, extra, side))
+    cuda = side.plan if isinstance(side, CudaSide) else None
+    jobs = choose_jobs(request, inventory)
     return Plan(
         name=_name(request, pin),
         recipe=replace(request.recipe, source=pin),
@@ -178,14 +186,19 @@ def _plan(
         patches=patches,
         host_options=options,
         module_options=extra,
-        environment=(*environment, *_compiler_environment(compiler)),
+        environment=(
+            *environment,
+            *_compiler_environment(compiler),
+            *nvcc_threads(cuda, jobs, inventory),
+        ),
         with_tests=request.with_tests,
-        jobs=choose_jobs(request, inventory),
+        jobs=jobs,
         warnings=(*answers.warnings, *_source_warnings(pin)),
         host_parts=host,
         parts=every,
         host_key=keys.key_of(host),
         key=keys.key_of(every),
+        cuda=cuda,
     )
 
 

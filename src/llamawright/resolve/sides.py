@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from llamawright.model.inventory import Available, Found, Role
 from llamawright.model.plan import KeyPart
@@ -12,11 +13,35 @@ from llamawright.model.recipe import Option
 from llamawright.model.toolchain import Fact
 from llamawright.resolve.choice import Field
 
+HEADERS = "vulkan-headers"
 SDK = "VULKAN_SDK"
 SYSTEM = "system"
 PROVIDED = "provided"
 # Compilers look there by themselves.
 IMPLIED_INCLUDES = ("/usr/include", "/usr/local/include")
+
+
+class ModuleSide(Protocol):
+    """What a backend's module is built with besides the host's tools."""
+
+    @property
+    def tools(self) -> tuple[Found, ...]:
+        """Return the tools that are there."""
+
+    @property
+    def provisions(self) -> tuple[Available, ...]:
+        """Return what must be provided first."""
+
+    @property
+    def parts(self) -> tuple[KeyPart, ...]:
+        """Return what the module depends on, without any path of the store."""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return what patch conditions may ask about."""
+
+    def options(self, platform: Platform) -> tuple[Option, ...]:
+        """Return the CMake entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +67,11 @@ class Side:
     tools: tuple[Found, ...] = ()
     provisions: tuple[Available, ...] = ()
     mixed: str = ""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return what patch conditions may ask about."""
+        return {HEADERS: str(self.headers)}
 
     def options(self, platform: Platform) -> tuple[Option, ...]:
         """Return the CMake entries; other spellings of these names do nothing."""

@@ -12,9 +12,8 @@ from llamawright.model.platform import Backend
 from llamawright.model.recipe import BackendRule
 from llamawright.model.request import Request, VulkanChoice
 from llamawright.resolve.choice import Field, conflict_of
-from llamawright.resolve.sides import PROVIDED, SDK, SYSTEM, Side, sides
+from llamawright.resolve.sides import HEADERS, PROVIDED, SDK, SYSTEM, ModuleSide, Side, sides
 
-HEADERS = "vulkan-headers"
 # Without it matrix products leave tensor cores idle: an SDK that lacks it is no gain over
 # the provided set.
 WORTHWHILE = "cooperative_matrix"
@@ -27,10 +26,9 @@ PLACES = {
 NAMES = {SDK: "the Vulkan SDK", SYSTEM: "the system's Vulkan", PROVIDED: "a provided Vulkan"}
 
 
-def facts_of(backend: Backend, side: Side | None) -> dict[str, str]:
+def facts_of(backend: Backend, side: ModuleSide | None) -> dict[str, str]:
     """Return what patch conditions may ask about."""
-    facts = {"backend": str(backend)}
-    return facts | ({HEADERS: str(side.headers)} if side else {})
+    return {"backend": str(backend)} | (side.facts if side else {})
 
 
 def select_patches(
@@ -155,7 +153,7 @@ def _warnings(
             yield f"VULKAN_SDK is not used: {refused.reason}"
         for other in (s for s, _ in judged if s.where == SDK):
             yield f"VULKAN_SDK ({other.version}) is not used: {_why_not(other, judged)}"
-    if request.offline:
+    if request.proof.offline:
         for item in (p for p in side.provisions if not p.present):
             yield f"offline, and {item.name} is not in the store yet"
     better = {c for s, _ in judged for c in s.capabilities or ()}

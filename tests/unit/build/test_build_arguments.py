@@ -30,7 +30,7 @@ def test_a_binary_looks_for_its_libraries_beside_itself() -> None:
 
 
 def test_both_folders_are_mapped_away_for_c_and_cpp() -> None:
-    flags = prefix_map(SOURCE, BUILD)
+    flags = " ".join(prefix_map(SOURCE, BUILD))
     assert flags.split('" "') == [
         '"-ffile-prefix-map=/s p/src=.',
         "-ffile-prefix-map=/w/build=.",

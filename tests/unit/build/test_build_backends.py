@@ -53,7 +53,7 @@ def vulkan_faults(
 
 
 def test_the_registry_says_what_it_knows() -> None:
-    assert set(GATES) == {Backend.CPU, Backend.VULKAN}
+    assert set(GATES) == {Backend.CPU, Backend.VULKAN, Backend.CUDA}
     with pytest.raises(BuildError) as caught:
         gate_of(Backend.METAL)
     assert caught.value.kind == "backend-unknown"

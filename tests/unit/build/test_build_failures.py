@@ -16,6 +16,7 @@ from llamawright.build.failures import (
 )
 
 LINES = {
+    "CMake Error: Could NOT find CUDAToolkit (missing: CUDAToolkit_INCLUDE_DIR)": "cuda-toolkit",
     "fatal error: error writing to /tmp/cc.s: No space left on device": "disk-full",
     "c++: fatal error: Killed signal terminated program cc1plus": "out-of-memory",
     "C:\\x.cpp(1): fatal error C1060: compiler is out of heap space": "out-of-memory",

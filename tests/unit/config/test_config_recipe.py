@@ -11,6 +11,7 @@ from config_fakes import COMMIT, SHA, line_of, tiny_recipe, write_recipe
 from llamawright.config import load_recipe, locate_recipe
 from llamawright.digest import sha256_file
 from llamawright.errors import UsageError
+from llamawright.model.cuda import parse_code
 from llamawright.model.platform import Backend
 from llamawright.model.recipe import ArchiveOrigin, GitOrigin, IndexOrigin, Recipe
 from llamawright.paths import data_root
@@ -350,3 +351,36 @@ def test_shipped_names_no_registry() -> None:
     text = SHIPPED.read_text(encoding="utf-8")
     hosts = set(re.findall(r"https?://([^/\s\"]+)", text))
     assert hosts == {"github.com"}
+
+
+def test_shipped_cuda_is_explicit_and_never_takes_what_the_machine_has(shipped: Recipe) -> None:
+    rule = shipped.rule(Backend.CUDA)
+    assert rule is not None
+    values = {o.name: o.value for o in rule.options}
+    assert values["GGML_CUDA"] == "ON"
+    assert {values[n] for n in ("GGML_CUDA_NCCL", "GGML_CUDA_CUB_3DOT2")} == {"OFF"}
+    assert values["CMAKE_CUDA_RUNTIME_LIBRARY"] == "Shared"
+    assert all(o.reason for o in rule.options)
+    assert rule.cuda is not None
+    codes = [parse_code(w) for w in rule.cuda.release]
+    assert all(codes)
+    assert sum(c.ptx for c in codes if c) == 1
+    assert "libcuda.so.1" in rule.allowed_imports
+
+
+def test_only_cuda_has_cuda_code(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path)
+    text = recipe.read_text() + '\n[backends.cpu.cuda]\nrelease = ["61"]\n'
+    recipe.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_recipe(recipe)
+    assert "has no CUDA code" in caught.value.what
+
+
+def test_release_code_must_be_code(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path)
+    section = '\n[backends.cuda]\ntargets = ["c"]\nmodules = ["c"]\n'
+    recipe.write_text(recipe.read_text() + section + '[backends.cuda.cuda]\nrelease = ["sm61"]\n')
+    with pytest.raises(UsageError) as caught:
+        load_recipe(recipe)
+    assert "'sm61' is no CUDA device code" in caught.value.what

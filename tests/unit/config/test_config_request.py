@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from config_fakes import tiny_recipe
 
-from llamawright.config import build_request
+from llamawright.config import build_proof, build_request
 from llamawright.errors import ExitCode, UsageError
 from llamawright.model.platform import Backend, Platform, System
 from llamawright.model.recipe import Recipe
-from llamawright.model.request import CacheChoice, Request, VulkanChoice
+from llamawright.model.request import CacheChoice, ProofRequest, Request, VulkanChoice
 
 LINUX = Platform(System.LINUX, "x86_64")
 HERE = Path("/here")
@@ -66,8 +66,8 @@ def test_defaults(recipe: Recipe) -> None:
     assert request.vulkan is VulkanChoice.AUTO
     assert request.cache is CacheChoice.AUTO
     assert (request.compiler, request.cmake, request.ninja) == ("auto", "auto", "auto")
-    assert (request.native, request.with_tests, request.offline) == (False, False, False)
-    assert (request.jobs, request.device, request.model) == (None, None, None)
+    assert (request.native, request.with_tests, request.proof.offline) == (False, False, False)
+    assert (request.jobs, request.proof.device, request.proof.model) == (None, None, None)
     assert request.source == "auto"
     assert request.dist == Path("dist")
     assert origin(request, "vulkan") == "default"
@@ -190,7 +190,7 @@ def test_switches(recipe: Recipe, word: str, value: bool) -> None:
 
 
 def test_switch_from_the_file(recipe: Recipe, tmp_path: Path) -> None:
-    assert build(recipe, file=settings(tmp_path, "offline = true")).offline
+    assert build(recipe, file=settings(tmp_path, "offline = true")).proof.offline
 
 
 @pytest.mark.parametrize("word", ["auto", "gcc", "clang"])
@@ -267,7 +267,7 @@ def test_paths(recipe: Recipe, tmp_path: Path) -> None:
     file = settings(tmp_path, 'dist = "out"\n')
     assert build(recipe, file=file).dist == tmp_path / "out"
     assert build(recipe, {"dist": Path("out")}).dist == HERE / "out"
-    assert build(recipe, {"model": Path("/m.gguf")}).model == Path("/m.gguf")
+    assert build(recipe, {"model": Path("/m.gguf")}).proof.model == Path("/m.gguf")
 
 
 def test_home_folder(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +282,7 @@ def test_unknown_home_folder(recipe: Recipe) -> None:
 
 
 def test_device_is_kept_as_written(recipe: Recipe) -> None:
-    assert build(recipe, {"device": "NVIDIA H200"}).device == "NVIDIA H200"
+    assert build(recipe, {"device": "NVIDIA H200"}).proof.device == "NVIDIA H200"
 
 
 @pytest.mark.parametrize("value", ["", "  ", "a\nb", "a\0b", True, 1.5])
@@ -292,3 +292,73 @@ def test_values_that_are_no_word(recipe: Recipe, value: object) -> None:
 
 def test_settings_file_that_is_no_toml(recipe: Recipe, tmp_path: Path) -> None:
     assert refused(recipe, file=settings(tmp_path, "vulkan = sdk")).kind == "bad-toml"
+
+
+def test_cuda_code_is_said_in_many_ways_and_once_is_enough(recipe: Recipe) -> None:
+    made = build(recipe, {"archs": ["sm_61", "89, 90-virtual", "SM_61"]})
+    assert made.archs == ("sm_61", "89", "90-virtual")
+    assert build(recipe, env={"LLAMAWRIGHT_ARCHS": "6.1;8.9"}).archs == ("6.1", "8.9")
+    assert build(recipe).archs == ()
+
+
+def test_the_settings_file_may_hold_numbers_for_code(recipe: Recipe, tmp_path: Path) -> None:
+    file = settings(tmp_path, 'archs = ["native", 61, 8.9]\n')
+    assert build(recipe, file=file).archs == ("native", "61", "8.9")
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("compute_No CUDA devices found.", "nvidia-smi"),
+        ("nativ", "did you mean native?"),
+        ("[N/A]", "compute_cap"),
+        ("all", "all-major"),
+        ("1300", "release"),
+        ("", "arch"),
+    ],
+)
+def test_garbage_for_code_is_refused_with_the_way_to_ask_the_card(
+    recipe: Recipe, word: str, hint: str
+) -> None:
+    error = refused(recipe, {"archs": [word]})
+    assert hint in error.hint + error.what
+    assert error.what.startswith("--arch: ")
+
+
+@pytest.mark.parametrize("word", ["auto", "system", "provided", "12", "12.4", "12.4.131"])
+def test_a_toolkit_is_named_by_place_or_version(recipe: Recipe, word: str) -> None:
+    assert build(recipe, {"cuda_toolkit": word}).cuda_toolkit == word
+
+
+def test_a_toolkit_may_be_a_folder(recipe: Recipe) -> None:
+    assert build(recipe, {"cuda_toolkit": "./cuda"}).cuda_toolkit == str(HERE / "cuda")
+    assert build(recipe, {"cuda_toolkit": "/opt/cuda"}).cuda_toolkit == "/opt/cuda"
+
+
+@pytest.mark.parametrize("word", ["newest", "12.x", "v12.4", "cuda-12.4"])
+def test_no_toolkit_is_guessed(recipe: Recipe, word: str) -> None:
+    assert "folder" in refused(recipe, {"cuda_toolkit": word}).hint
+
+
+def test_hardware_may_be_required_by_the_environment(recipe: Recipe) -> None:
+    made = build(recipe, env={"LLAMAWRIGHT_REQUIRE_HARDWARE": "1"})
+    assert made.proof.require_hardware
+    assert not made.proof.clear_quarantine
+
+
+def test_a_proof_alone_reads_the_same_three_places(tmp_path: Path) -> None:
+    file = settings(tmp_path, 'device = "Vulkan1"\nvulkan = "system"\n')
+    proof = build_proof(
+        {"model": Path("m.gguf"), "clear_quarantine": True},
+        env={"LLAMAWRIGHT_OFFLINE": "yes"},
+        settings_file=file,
+        cwd=HERE,
+    )
+    assert proof == ProofRequest(
+        device="Vulkan1", model=HERE / "m.gguf", offline=True, clear_quarantine=True
+    )
+
+
+def test_a_quarantine_cannot_be_lifted_for_good(recipe: Recipe, tmp_path: Path) -> None:
+    file = settings(tmp_path, "clear_quarantine = true\n")
+    assert "clear_quarantine" in refused(recipe, file=file).what

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from llamawright.config import load_toolchains
 from llamawright.errors import UsageError
@@ -236,10 +237,38 @@ def test_no_mirror_is_named(shipped: Toolchains) -> None:
     hosts: set[str] = set()
     for path in SHIPPED.glob("*.toml"):
         hosts |= set(re.findall(r"https?://([^/\s\"<]+)", path.read_text(encoding="utf-8")))
-    assert hosts == {"snapshot.debian.org", "sdk.lunarg.com"}
+    upstream = {
+        "snapshot.debian.org",
+        "sdk.lunarg.com",
+        "developer.download.nvidia.com",
+        "github.com",
+    }
+    assert hosts <= upstream
 
 
 def test_sets_are_plain_values(shipped: Toolchains) -> None:
     provided = shipped.sets[0]
     assert replace(provided) == provided
     assert hash(provided) == hash(replace(provided))
+
+
+def test_drivers_are_known_for_every_major_of_cuda(shipped: Toolchains) -> None:
+    rows = {d.cuda: d for d in shipped.cuda_drivers}
+    assert len(rows) == len(shipped.cuda_drivers)
+    assert {"11", "12", "13"} <= set(rows)
+    for name, row in rows.items():
+        floor = rows[name.partition(".")[0]]
+        assert Version(row.linux) >= Version(floor.linux)
+        assert Version(row.windows) >= Version(floor.windows)
+
+
+def test_bad_nvcc_builds_are_told_with_their_report(shipped: Toolchains) -> None:
+    bad = [b for b in shipped.known_bad if b.role is Role.CUDA]
+    assert bad
+    assert all(b.link.startswith("https://github.com/ggml-org/llama.cpp/") for b in bad)
+    assert {"IQ1_S", "IQ2_S", "IQ3_S"} <= {q for b in bad for q in b.quants}
+
+
+def test_a_driver_row_needs_versions(tmp_path: Path) -> None:
+    row = '[[cuda_driver]]\ncuda = "12"\nlinux = "525.60.13"\nwindows = "new"\n'
+    assert "'new' is no version" in refused(tmp_path, row).what

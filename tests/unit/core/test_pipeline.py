@@ -134,32 +134,37 @@ def test_a_room_that_fails_ends_the_run_there(rooms: Rooms, stage: str) -> None:
     assert "verify" not in rooms.calls
 
 
-@pytest.mark.parametrize(
-    ("backend", "words", "offered"),
-    [
-        (Backend.VULKAN, (), True),
-        (Backend.VULKAN, ("--require-hardware",), False),
-        (Backend.CPU, (), False),
-        (Backend.CPU, ("--require-hardware",), False),
-    ],
-)
+@pytest.mark.parametrize("words", [(), ("--require-hardware",)], ids=["any", "hardware"])
 @pytest.mark.parametrize("verb", ["build", "verify"])
-def test_a_software_driver_is_offered_only_where_it_may_prove_something(
-    rooms: Rooms, verb: str, backend: Backend, words: tuple[str, ...], offered: bool
+def test_a_software_driver_is_no_offer_where_hardware_is_required(
+    rooms: Rooms, verb: str, words: tuple[str, ...]
 ) -> None:
-    packed = artifact(rooms.root, backend=backend)
+    packed = artifact(rooms.root, backend=Backend.VULKAN)
     rooms.say("pack", packed)
-    rooms.say("read_artifact", packed)
+    packed.path.touch()
     if verb == "build":
         rooms.open(*words).build(prove=True)
     else:
-        pipeline = rooms.open_verify(*words)
-        pipeline.verify_file(packed.path, require_hardware=bool(words))
+        rooms.open_verify(*words).verify_file(packed.path)
     (driver,) = rooms.drivers
-    assert (driver is not None) is offered
+    assert (driver is None) is bool(words)
     assert rooms.proofs[0].require_hardware is bool(words)
     assert rooms.proofs[0].driver is None
     assert not [c for c in rooms.calls if c.startswith("provide driver")]
+
+
+@pytest.mark.parametrize("words", [(), ("--clear-quarantine",)], ids=["kept", "cleared"])
+def test_a_quarantine_is_lifted_by_the_flag_alone(rooms: Rooms, words: tuple[str, ...]) -> None:
+    rooms.open_verify(*words).verify_file(rooms.root / "x.tar.zst")
+    assert rooms.proofs[0].clear_quarantine is bool(words)
+
+
+def test_an_artifact_that_could_not_be_opened_still_gets_its_verdict(rooms: Rooms) -> None:
+    rooms.manifest = None
+    outcome = rooms.open_verify().verify_file(rooms.root / "x.tar.zst")
+    assert outcome.artifact is None
+    assert outcome.verdict is rooms.verdict
+    assert outcome.name == "x.tar.zst"
 
 
 def offered_driver(rooms: Rooms, pipeline: Pipeline) -> SoftwareDriver | None:
@@ -210,13 +215,13 @@ def test_a_model_and_device_of_the_settings_reach_the_proof(rooms: Rooms) -> Non
 
 def test_flags_of_verify_reach_the_proof(rooms: Rooms) -> None:
     pipeline = rooms.open_verify("--model", "mine.gguf", "--device", "0000:01:00.0")
-    outcome = pipeline.verify_file(rooms.root / "x.tar.zst", require_hardware=False)
+    outcome = pipeline.verify_file(rooms.root / "x.tar.zst")
     (proof,) = rooms.proofs
-    assert (proof.model, proof.device) == (Path("mine.gguf"), "0000:01:00.0")
+    assert (proof.model, proof.device) == (Path.cwd() / "mine.gguf", "0000:01:00.0")
     assert proof.artifact == rooms.root / "x.tar.zst"
     assert stages(outcome) == ["verify"]
     assert outcome.reports[0].parent == rooms.root
-    assert rooms.rooms == ["read_artifact", "verify", "write_report"]
+    assert rooms.rooms == ["verify", "write_report"]
 
 
 @pytest.mark.parametrize("offline", [False, True])
@@ -231,7 +236,7 @@ def test_a_proof_alone_is_offline_when_its_flag_says_so(
     rooms: Rooms, words: tuple[str, ...], offline: bool
 ) -> None:
     pipeline = rooms.open_verify(*words)
-    pipeline.verify_file(rooms.root / "x.tar.zst", require_hardware=True)
+    pipeline.verify_file(rooms.root / "x.tar.zst")
     assert rooms.offline == {"fetch_model": offline}
 
 
@@ -317,7 +322,7 @@ def test_opening_reads_the_default_recipe_and_the_settings_of_this_folder(
     pipeline = opened(tmp_path, monkeypatch, "build", "vulkan", "--source", "git")
     wish = pipeline.wish
     assert pipeline.recipe.name == "llama.cpp"
-    assert (wish.device, wish.jobs, wish.source) == ("Vulkan3", 3, "git")
+    assert (wish.proof.device, wish.jobs, wish.source) == ("Vulkan3", 3, "git")
     assert {Role.DRIVER, Role.VULKAN} <= {s.role for s in pipeline.toolchains.sets}
     assert pipeline.store.root == tmp_path / "store"
     assert pipeline.series.patches

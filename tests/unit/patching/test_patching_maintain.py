@@ -24,6 +24,7 @@ def make(
     world: World,
     edited: Path,
     name: str = "next",
+    *,
     counted: Callable[[Path], Iterable[str]] = list_files,
     **words: str,
 ) -> Patch:

@@ -11,7 +11,7 @@ from llamawright.model.inventory import Found, Inventory
 from llamawright.model.plan import KeyPart, Plan, PlannedPatch
 from llamawright.model.platform import Backend
 from llamawright.model.recipe import Option, Recipe
-from llamawright.model.request import CacheChoice, Request, VulkanChoice
+from llamawright.model.request import CacheChoice, ProofRequest, Request, VulkanChoice
 from llamawright.resolve import Difference, explain, resolve
 from resolve_kit import (
     ALWAYS,
@@ -57,9 +57,9 @@ def with_tools(*tools: Found) -> Plan:
     "other",
     [
         plan(replace(request(), jobs=1)),
-        plan(replace(request(), offline=True)),
+        plan(replace(request(), proof=ProofRequest(offline=True))),
         plan(replace(request(), dist=Path("/elsewhere"))),
-        plan(replace(request(), device="Vulkan1", model=Path("/m.gguf"))),
+        plan(replace(request(), proof=ProofRequest(device="Vulkan1", model=Path("/m.gguf")))),
         plan(replace(request(), cache=CacheChoice.OFF)),
         plan(replace(request(), source="archive")),
         plan(replace(request(), vulkan=VulkanChoice.PROVIDED)),

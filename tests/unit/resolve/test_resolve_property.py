@@ -14,7 +14,7 @@ from llamawright.errors import LlamawrightError, ToolchainConflictError, ToolMis
 from llamawright.model.inventory import Available, Fault, Found, Inventory, Role
 from llamawright.model.plan import KeyPart, Plan
 from llamawright.model.platform import Backend
-from llamawright.model.request import CacheChoice, Request, VulkanChoice
+from llamawright.model.request import CacheChoice, ProofRequest, Request, VulkanChoice
 from llamawright.model.toolchain import Minimum
 from llamawright.resolve import explain, resolve
 from resolve_kit import (
@@ -162,7 +162,13 @@ def test_jobs_network_and_cache_never_change_a_key(
     wanted: Request, machine: Inventory, jobs: int, offline: bool
 ) -> None:
     first = outcome(wanted, machine)
-    other = replace(wanted, jobs=jobs, offline=offline, cache=CacheChoice.OFF, dist=Path("/d"))
+    other = replace(
+        wanted,
+        jobs=jobs,
+        proof=ProofRequest(offline=offline),
+        cache=CacheChoice.OFF,
+        dist=Path("/d"),
+    )
     second = outcome(other, machine)
     if isinstance(first, Plan):
         assert isinstance(second, Plan)

@@ -12,7 +12,7 @@ from llamawright.model.inventory import Available, Fault, Found, Inventory, Reje
 from llamawright.model.plan import Plan, PlannedPatch
 from llamawright.model.platform import Platform, System
 from llamawright.model.recipe import Recipe
-from llamawright.model.request import Request, VulkanChoice
+from llamawright.model.request import ProofRequest, Request, VulkanChoice
 from llamawright.model.toolchain import Fact, Hint, KnownBad
 from llamawright.resolve import resolve
 from resolve_kit import (
@@ -117,9 +117,9 @@ def test_a_provided_set_is_named_before_it_is_there() -> None:
 
 def test_offline_says_what_will_be_missing() -> None:
     absent = replace(PROVIDED, present=False)
-    made = plan(machine(sets=(absent,)), replace(wanted(), offline=True))
+    made = plan(machine(sets=(absent,)), replace(wanted(), proof=ProofRequest(offline=True)))
     assert "offline, and vulkan-debian13 is not in the store yet" in made.warnings
-    there = plan(machine(sets=(PROVIDED,)), replace(wanted(), offline=True))
+    there = plan(machine(sets=(PROVIDED,)), replace(wanted(), proof=ProofRequest(offline=True)))
     assert there.key == made.key
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from llamawright.build.backends import cpu, vulkan
+from llamawright.build.backends import cpu, cuda, vulkan
 from llamawright.build.fileapi import Reply
 from llamawright.errors import BuildError
 from llamawright.model.plan import Plan
@@ -23,7 +23,11 @@ class Gate(Protocol):
         """Return the capabilities seen to work before configure; ``None``: nobody looked."""
 
 
-GATES: dict[Backend, Gate] = {Backend.CPU: cpu.Gate(), Backend.VULKAN: vulkan.Gate()}
+GATES: dict[Backend, Gate] = {
+    Backend.CPU: cpu.Gate(),
+    Backend.VULKAN: vulkan.Gate(),
+    Backend.CUDA: cuda.Gate(),
+}
 
 
 def gate_of(backend: Backend) -> Gate:
