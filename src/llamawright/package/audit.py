@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from llamawright.package import closure, contents, hazards
+from llamawright.package import closure, contents, device_code, hazards
 from llamawright.package.findings import Finding
 from llamawright.package.subject import Subject
 
@@ -16,6 +16,8 @@ RULES: tuple[Rule, ...] = (
     contents.double_rules,
     contents.licence_rules,
     contents.capability_rules,
+    device_code.code_rules,
+    device_code.runtime_rules,
     closure.unreadable_rules,
     closure.machine_rules,
     closure.import_rules,

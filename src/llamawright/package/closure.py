@@ -10,6 +10,7 @@ from llamawright.model.artifact import BinaryFacts
 from llamawright.model.platform import System
 from llamawright.package.expected import matches
 from llamawright.package.findings import Finding
+from llamawright.package.layout import BIN
 from llamawright.package.reading import machine_name
 from llamawright.package.subject import Subject
 
@@ -78,11 +79,15 @@ def unreadable_rules(subject: Subject) -> Iterator[Finding]:
 
 
 def _brought(name: str, facts: BinaryFacts, subject: Subject) -> bool:
-    """Whether the loader finds an import in the artifact, from the importing file."""
+    """Whether the loader finds an import in the artifact, from the importing file.
+
+    A companion archive is unpacked over the artifact, so its libraries lie beside the rest.
+    """
     bare = next((name.removeprefix(p) for p in _RELATIVE if name.startswith(p)), name)
     if "/" in bare:
         return False
-    beside = {f.path for f in subject.files}
+    companion = (subject.cuda.companion or ()) if subject.cuda else ()
+    beside = {f.path for f in subject.files} | {f"{BIN}/{library}" for library in companion}
     path = posixpath.join(posixpath.dirname(facts.path), bare)
     if subject.platform.system is System.WINDOWS:
         return path.lower() in {p.lower() for p in beside}

@@ -8,8 +8,17 @@ from pathlib import Path
 
 from llamawright.digest import sha256_file
 from llamawright.model.built import BuiltTree
+from llamawright.model.cuda import CudaPlan
 from llamawright.model.recipe import BackendRule
-from llamawright.package.expected import expected_files, extra_programs, is_native
+from llamawright.package.companion import PackedCompanion
+from llamawright.package.expected import (
+    Expected,
+    expected_files,
+    extra_programs,
+    is_native,
+    matches,
+)
+from llamawright.package.fatbin import read_device_code
 from llamawright.package.layout import (
     BIN,
     LICENSES,
@@ -21,7 +30,7 @@ from llamawright.package.layout import (
 )
 from llamawright.package.manifest import Measured
 from llamawright.package.reading import Reading, read_binary
-from llamawright.package.subject import Subject
+from llamawright.package.subject import CudaSubject, Subject
 from llamawright.package.trees import Trees
 
 
@@ -34,7 +43,11 @@ class Examined:
 
 
 def examine(trees: Trees, *, private: tuple[str, ...]) -> Examined:
-    """Read all files of an artifact; ``private`` are folder names no file may hold."""
+    """Read all files of an artifact; ``private`` are folder names no file may hold.
+
+    Raises ``PackageError``
+    (``bad-fatbin``) when the device code of a CUDA module cannot be read.
+    """
     plan, module = trees.plan, trees.module
     placed = _gather(trees)
     readings = {
@@ -44,9 +57,11 @@ def examine(trees: Trees, *, private: tuple[str, ...]) -> Examined:
     files = by_soname(placed, sonames)
     measured = {f.path: _measure(f.source) for f in files if not f.link}
     rule = plan.recipe.rule(plan.backend)
+    expected = expected_files(plan, trees.host.effective, tests=trees.tests)
+    readable = [f for f in _bins(files) if readings[f.source]]
     subject = Subject(
         platform=plan.platform,
-        expected=expected_files(plan, trees.host.effective, tests=trees.tests),
+        expected=expected,
         files=files,
         digests={path: content.sha256 for path, content in measured.items()},
         readings=_under_new_names(files, readings),
@@ -57,8 +72,21 @@ def examine(trees: Trees, *, private: tuple[str, ...]) -> Examined:
         capabilities=module.capabilities if module else (),
         required_capabilities=_required(rule, module),
         native=is_native(plan),
+        cuda=_cuda(plan.cuda, readable, expected, trees.companion) if plan.cuda else None,
     )
     return Examined(subject=subject, measured=measured)
+
+
+def _cuda(
+    cuda: CudaPlan, files: Iterable[Placed], expected: Expected, companion: PackedCompanion | None
+) -> CudaSubject:
+    modules = [f for f in files if matches(f.name, expected.device)]
+    return CudaSubject(
+        toolkit=cuda.toolkit,
+        planned=cuda.codes,
+        code={f.path: read_device_code(f.source) for f in modules},
+        companion=companion.facts.libraries if companion else None,
+    )
 
 
 def _gather(trees: Trees) -> tuple[Placed, ...]:

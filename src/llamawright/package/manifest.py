@@ -16,10 +16,13 @@ from llamawright.model.artifact import (
     ToolEntry,
 )
 from llamawright.model.built import BuiltTree, Effective
+from llamawright.model.cuda import Companion, CudaFacts, CudaPlan
 from llamawright.model.floors import highest
 from llamawright.model.inventory import Role
 from llamawright.model.plan import Plan
 from llamawright.package.closure import system_libraries
+from llamawright.package.companion import PackedCompanion
+from llamawright.package.cuda_names import is_runtime_library
 from llamawright.package.expected import is_native, matches
 from llamawright.package.layout import Placed, resolve_link
 from llamawright.package.subject import Subject
@@ -71,7 +74,27 @@ def manifest_of(
         timestamp=trees.timestamp,
         native=is_native(plan),
         generator=f"llamawright {__version__}",
+        cuda=cuda_facts(plan.cuda, subject, trees.companion) if plan.cuda else None,
         **floors_of(facts),
+    )
+
+
+def cuda_facts(cuda: CudaPlan, subject: Subject, companion: PackedCompanion | None) -> CudaFacts:
+    """Return what a CUDA artifact says: the codes as read from the module, not as planned.
+
+    Without a companion archive its place names the libraries that the system must have.
+    """
+    read = subject.cuda.code.values() if subject.cuda else ()
+    codes = dict.fromkeys(code.name for module in read for code in module.compiled)
+    needed = tuple(name for name in system_libraries(subject) if is_runtime_library(name))
+    without = Companion(file="", sha256="", size=0, libraries=needed)
+    return CudaFacts(
+        toolkit=cuda.toolkit,
+        codes=tuple(codes),
+        driver=cuda.driver,
+        driver_jit=cuda.driver_jit,
+        compression=cuda.compression,
+        companion=companion.facts if companion else without,
     )
 
 

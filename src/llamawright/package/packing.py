@@ -20,6 +20,12 @@ from llamawright.model.platform import Backend
 from llamawright.model.ports import Reporter
 from llamawright.package.archive import Packed, write_archive
 from llamawright.package.audit import audit
+from llamawright.package.companion import (
+    PackedCompanion,
+    companion_libraries,
+    pack_companion,
+    stored_companion,
+)
 from llamawright.package.examine import Examined, examine
 from llamawright.package.findings import Severity, grouped, refuse
 from llamawright.package.manifest import manifest_of
@@ -30,6 +36,8 @@ from llamawright.transfer.opened import SIDECAR, open_artifact, read_manifest
 
 SHELF = "artifacts"
 _OPENED = "opened"
+# Holds the companion's key: to find it again, no library need be read.
+_COMPANION = "companion.key"
 
 
 @dataclass(slots=True)
@@ -55,12 +63,19 @@ def pack(
     """Pack host and module into one audited archive, kept in the store.
 
     With ``plan.with_tests`` a second archive, ``Artifact.tests``, holds the test programs
-    as well. Raises ``PackageError`` with every fault the audit found, ``DiskError`` when
-    the disk is full; then nothing is left behind.
+    as well; CUDA's runtime libraries go into ``Artifact.companion`` where the plan bundles
+    them. Raises ``PackageError`` with every fault the audit found, ``DiskError`` when the
+    disk is full; then nothing is left behind.
     """
     trees = Trees(plan=plan, patched=patched, host=host, module=module)
     require_fit(trees)
+    clock = _Clock()
+    with clock.stage("companion"):
+        trees = replace(trees, companion=pack_companion(plan, store=store, reporter=reporter))
     artifact = _packed(trees, store, reporter)
+    if trees.companion:
+        timings = (*clock.timings, *artifact.timings)
+        artifact = replace(artifact, companion=trees.companion.path, timings=timings)
     if not plan.with_tests:
         return artifact
     return replace(artifact, tests=_packed(replace(trees, tests=True), store, reporter))
@@ -84,7 +99,20 @@ def _known(plan: Plan, store: Store, *, tests: bool) -> Artifact | None:
     if not store.is_stamped(SHELF, key) or not archive.is_file():
         return None
     store.used(SHELF, key)
-    return _stored(archive, ())
+    known = _stored(archive, ())
+    if not companion_libraries(known.manifest):
+        return known
+    companion = _companion_of(archive.parent, store)
+    if companion is None or not _goes_with(archive, companion):
+        return None
+    # The archive with the tests goes with the same companion: the main one names it.
+    return known if tests else replace(known, companion=companion.path)
+
+
+def _companion_of(folder: Path, store: Store) -> PackedCompanion | None:
+    """Return the companion archive of an artifact's entry, if it is still in the store."""
+    noted = folder / _COMPANION
+    return stored_companion(noted.read_text(encoding="utf-8"), store) if noted.is_file() else None
 
 
 def require_fit(trees: Trees) -> None:
@@ -124,8 +152,8 @@ def _packed(trees: Trees, store: Store, reporter: Reporter) -> Artifact:
     clock = _Clock()
     key = trees.key
     archive = store.shelf(SHELF, key) / trees.file_name
-    if store.is_stamped(SHELF, key) and not archive.is_file():
-        # Someone took the file out of the store: it is made again.
+    if store.is_stamped(SHELF, key) and not _goes_with(archive, trees.companion):
+        # Someone took the file out of the store, or it goes with other libraries.
         store.forget(SHELF, key, reporter=reporter)
     entry = store.materialise(
         SHELF,
@@ -138,11 +166,24 @@ def _packed(trees: Trees, store: Store, reporter: Reporter) -> Artifact:
     return _stored(entry.root / trees.file_name, tuple(clock.timings))
 
 
+def _goes_with(archive: Path, companion: PackedCompanion | None) -> bool:
+    """Whether a packed archive is there and names the companion it must go with."""
+    if not archive.is_file():
+        return False
+    said = read_manifest(archive.parent, what=archive.name).cuda
+    meant = companion.facts if companion else None
+    named = said.companion if said and said.companion and said.companion.file else None
+    noted = archive.parent / _COMPANION
+    return named == meant and noted.is_file() == (meant is not None)
+
+
 def _make(folder: Path, trees: Trees, store: Store, reporter: Reporter, clock: _Clock) -> None:
     with clock.stage("audit"):
         examined = _audited(trees, store, reporter)
     manifest = _manifest(trees, store, examined)
     folder.mkdir(parents=True)
+    if trees.companion:
+        (folder / _COMPANION).write_text(trees.companion.key, encoding="utf-8", newline="\n")
     text = codec.encode(manifest)
     (folder / MANIFEST_NAME).write_text(text, encoding="utf-8", newline="\n")
     with clock.stage("archive"):

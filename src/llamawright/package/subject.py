@@ -6,10 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from llamawright.model.built import CapabilityState
+from llamawright.model.cuda import GpuCode
 from llamawright.model.platform import Platform
 from llamawright.package.expected import Expected
+from llamawright.package.fatbin import DeviceCode
 from llamawright.package.layout import BIN, Placed
 from llamawright.package.reading import Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaSubject:
+    """What is judged of a CUDA artifact.
+
+    ``planned`` is what was to be compiled, ``code`` what the modules hold, by their paths.
+    ``companion`` are the libraries that come in an archive of their own, ``None`` where
+    the system must have them.
+    """
+
+    toolkit: str
+    planned: tuple[GpuCode, ...]
+    code: Mapping[str, DeviceCode]
+    companion: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +51,7 @@ class Subject:
     capabilities: tuple[CapabilityState, ...]
     required_capabilities: tuple[str, ...]
     native: bool
+    cuda: CudaSubject | None = None
 
     def in_bin(self) -> tuple[Placed, ...]:
         """Return the files and links beside the programs."""

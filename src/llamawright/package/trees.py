@@ -9,6 +9,7 @@ from llamawright.digest import digest_data
 from llamawright.model.built import BuiltTree
 from llamawright.model.plan import PatchedTree, Plan
 from llamawright.package.archive import archive_suffix
+from llamawright.package.companion import PackedCompanion
 
 TESTS = "-tests"
 _EPOCH = "SOURCE_DATE_EPOCH"
@@ -34,7 +35,15 @@ def artifact_key(plan: Plan, *, tests: bool) -> str:
     The plan's own keys cover source, patches, options and tools, and with them the trees.
     """
     said = (artifact_name(plan, tests=tests), plan.recipe.digest, date_of(plan))
-    return digest_data([_PACKING, __version__, plan.host_key, plan.key, *said])
+    return digest_data([_PACKING, __version__, plan.host_key, plan.key, *said, *_cuda(plan)])
+
+
+def _cuda(plan: Plan) -> list[object]:
+    """Return what the manifest says of CUDA and no build depends on; paths are not part of it."""
+    cuda = plan.cuda
+    if cuda is None:
+        return []
+    return [cuda.toolkit, cuda.codes, cuda.driver, cuda.driver_jit, cuda.compression, cuda.bundled]
 
 
 def date_of(plan: Plan) -> int:
@@ -46,13 +55,17 @@ def date_of(plan: Plan) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trees:
-    """What goes into an artifact: the host's files, the module's, the patched source."""
+    """What goes into an artifact: the host's files, the module's, the patched source.
+
+    ``companion`` is the archive with CUDA's runtime libraries that it goes with.
+    """
 
     plan: Plan
     patched: PatchedTree
     host: BuiltTree
     module: BuiltTree | None
     tests: bool = False
+    companion: PackedCompanion | None = None
 
     @property
     def name(self) -> str:

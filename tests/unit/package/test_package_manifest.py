@@ -135,7 +135,7 @@ class TestFields:
 
     def test_no_field_is_left_empty(self, tmp_path: Path) -> None:
         seen = manifest(Bench(tmp_path))
-        foreign = {"toolset", "min_os", "native"}
+        foreign = {"toolset", "min_os", "native", "cuda"}
         empty = {f.name for f in fields(seen) if not getattr(seen, f.name)}
         assert empty == foreign
 
