@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from llamawright.model.plan import Plan
@@ -71,25 +72,21 @@ def build_entries(
             reason="libraries and modules stand beside the programs",
         ),
     ]
-    if platform.system is not System.WINDOWS:
-        maps = prefix_map(source, build)
-        reason = "the same bytes from any folder"
-        entries += [
-            Option(
-                name=f"CMAKE_{language}_FLAGS", value=" ".join(maps), type="STRING", reason=reason
-            )
-            for language in ("C", "CXX")
-        ]
-        if backend is Backend.CUDA:
-            entries.append(
-                Option(
-                    name="CMAKE_CUDA_FLAGS",
-                    value=" ".join(f"-Xcompiler={f}" for f in maps),
-                    type="STRING",
-                    reason=reason,
-                )
-            )
-    return tuple(entries)
+    if platform.system is System.WINDOWS:
+        return tuple(entries)
+    return (*entries, *_flags(prefix_map(source, build), backend))
+
+
+def _flags(maps: tuple[str, ...], backend: Backend) -> Iterator[Option]:
+    """Yield the same flags for each language; nvcc hands them to the compiler of its host code."""
+    languages = {"C": "", "CXX": ""} | ({"CUDA": "-Xcompiler="} if backend is Backend.CUDA else {})
+    for language, prefix in languages.items():
+        yield Option(
+            name=f"CMAKE_{language}_FLAGS",
+            value=" ".join(f"{prefix}{f}" for f in maps),
+            type="STRING",
+            reason="the same bytes from any folder",
+        )
 
 
 def prefix_map(source: Path, build: Path) -> tuple[str, ...]:

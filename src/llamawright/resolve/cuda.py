@@ -59,8 +59,9 @@ def choose_cuda(
 ) -> tuple[CudaSide | None, tuple[Conflict, ...], tuple[str, ...]]:
     """Return toolkit, code and host compiler, or the conflicts; and what a reader should know.
 
-    An installed toolkit goes before one that would have to be downloaded, one that this
-    machine's driver knows before one that is newer than it, then the newest counts.
+    An installed toolkit goes before a provided one, one that this machine's driver knows
+    before one that is newer than it, what the store holds before what must be downloaded,
+    pinned files before those that only their vendor vouches for; then the newest counts.
     """
     wanted = wanted_codes(request.archs, field.inventory.gpus)
     if isinstance(wanted, Conflict):
@@ -189,9 +190,10 @@ def _allowed(toolkit: Toolkit, choice: str) -> bool:
             return Path(toolkit.root) == Path(choice)
 
 
-def _rank(toolkit: Toolkit, gpus: Gpus) -> tuple[bool, bool, Version]:
+def _rank(toolkit: Toolkit, gpus: Gpus) -> tuple[bool, bool, bool, bool, Version]:
     newer = bool(gpus.cuda) and Version(toolkit.release) > Version(gpus.cuda)
-    return toolkit.where != PROVIDED, not newer, toolkit.number
+    pinned = all(a.pinned for a in toolkit.provisions)
+    return toolkit.where != PROVIDED, not newer, not toolkit.missing, pinned, toolkit.number
 
 
 def _unusable(asked: _Question, allowed: list[_Judged], every: list[_Judged]) -> Conflict:
@@ -245,6 +247,11 @@ def _warnings(best: _Judged, asked: _Question) -> Iterator[str]:
     if _older(asked.gpus.driver, _least(toolkit, asked)):
         driver = asked.gpus.driver
         yield f"the driver {driver} of this machine cannot run CUDA {toolkit.version} code"
+    if toolkit.license is None and (asked.rule.cuda or CudaRule()).bundled:
+        yield (
+            f"{toolkit.told} has no licence text, so cudart and cuBLAS are not packed: "
+            f"the artifact runs where CUDA {toolkit.number.major} is installed"
+        )
     ptx = [c.name for c in best.codes if c.ptx]
     if len(ptx) == len(best.codes):
         yield f"only PTX ({', '.join(ptx)}): every card compiles it at its first start"

@@ -106,7 +106,8 @@ def cuda_plan(
         compression=compression,
         libraries=toolkit.libraries,
         license=toolkit.license,
-        bundled=own.bundled,
+        # NVIDIA's terms let the libraries go along with their licence only.
+        bundled=own.bundled and toolkit.license is not None,
     )
 
 

@@ -20,17 +20,13 @@ def choose_jobs(request: Request, inventory: Inventory) -> int:
     return max(1, min(inventory.cores, _free(inventory) // JOB_BYTES))
 
 
-def nvcc_threads(
-    cuda: CudaPlan | None, jobs: int, inventory: Inventory
-) -> tuple[tuple[str, str], ...]:
+def nvcc_threads(cuda: CudaPlan, jobs: int, inventory: Inventory) -> tuple[tuple[str, str], ...]:
     """Return nvcc's own variable for compiling several codes of one source at a time.
 
     It shortens the end of a build, when fewer sources than cores are left. Each thread is a
     compiler of its own, so memory and twice the cores are the limits. It is no part of a
     key: what comes out is the same.
     """
-    if cuda is None:
-        return ()
     room = min(_free(inventory) // JOB_BYTES, 2 * inventory.cores)
     threads = max(1, min(len(cuda.codes), room // jobs))
     return (("NVCC_APPEND_FLAGS", f"--threads {threads}"),) if threads > 1 else ()

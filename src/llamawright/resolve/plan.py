@@ -173,10 +173,8 @@ def _plan(
         environment=environment, cpu=inventory.cpu,
     )  # fmt: skip
     every = (*host, *keys.module_parts(rule, extra, side))
-    cuda = side.plan if isinstance(side, CudaSide) else None
-    jobs = choose_jobs(request, inventory)
-    return Plan(
-        name=_name(request, pin),
+    plan = Plan(
+        name=_name(request, pin, side),
         recipe=replace(request.recipe, source=pin),
         backend=request.backend,
         platform=request.platform,
@@ -186,25 +184,28 @@ def _plan(
         patches=patches,
         host_options=options,
         module_options=extra,
-        environment=(
-            *environment,
-            *_compiler_environment(compiler),
-            *nvcc_threads(cuda, jobs, inventory),
-        ),
+        environment=(*environment, *_compiler_environment(compiler)),
         with_tests=request.with_tests,
-        jobs=jobs,
+        jobs=choose_jobs(request, inventory),
         warnings=(*answers.warnings, *_source_warnings(pin)),
         host_parts=host,
         parts=every,
         host_key=keys.key_of(host),
         key=keys.key_of(every),
-        cuda=cuda,
     )
+    return _with_cuda(plan, side, inventory) if isinstance(side, CudaSide) else plan
 
 
-def _name(request: Request, pin: SourcePin) -> str:
+def _with_cuda(plan: Plan, side: CudaSide, inventory: Inventory) -> Plan:
+    threads = nvcc_threads(side.plan, plan.jobs, inventory)
+    return replace(plan, cuda=side.plan, environment=(*plan.environment, *threads))
+
+
+def _name(request: Request, pin: SourcePin, side: ModuleSide | None) -> str:
+    """Return the artifact's name; two CUDA releases make two artifacts."""
+    release = side.toolkit.release if isinstance(side, CudaSide) else ""
     commit = pin.commit[:COMMIT_DIGITS]
-    return f"{request.recipe.name}-{commit}-{request.backend}-{request.platform.tag}"
+    return f"{request.recipe.name}-{commit}-{request.backend}{release}-{request.platform.tag}"
 
 
 def _compiler_environment(compiler: Found) -> tuple[tuple[str, str], ...]:

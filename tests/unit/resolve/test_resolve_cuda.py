@@ -11,8 +11,10 @@ from llamawright.model.cuda import GpuCode, Gpus, Presence
 from llamawright.model.inventory import Fault, Inventory, Role
 from llamawright.model.plan import Plan
 from llamawright.model.request import Request
+from llamawright.model.toolchain import Fact
 from llamawright.resolve import resolve
 from resolve_cuda_kit import (
+    CODES_12_9,
     CODES_13_0,
     CUDA_11_8,
     CUDA_12_4,
@@ -23,6 +25,7 @@ from resolve_cuda_kit import (
     SET_13_0,
     TOOLCHAINS,
     cards,
+    cuda_set,
     machine,
     toolkit,
     wanted,
@@ -70,6 +73,15 @@ def test_the_newest_toolkit_that_serves_all_codes_is_taken() -> None:
 def test_what_is_installed_goes_before_what_must_be_downloaded() -> None:
     assert toolkit_of(plan(machine(CUDA_12_4, sets=(SET_13_0,)), wanted("89"))) == "12.4.131"
     assert toolkit_of(plan(machine(CUDA_13_0, sets=(SET_12_4,)), wanted("61"))) == "12.4.131"
+
+
+def test_of_what_can_be_provided_the_store_s_own_and_the_pinned_go_first() -> None:
+    vendor = replace(cuda_set("12.9.86", CODES_12_9, gcc=14), pinned=False)
+    assert toolkit_of(plan(machine(sets=(vendor, SET_12_4)), wanted("61"))) == "12.4.131"
+    assert toolkit_of(plan(machine(sets=(vendor,)), wanted("61"))) == "12.9.86"
+    there = replace(vendor, present=True)
+    assert toolkit_of(plan(machine(sets=(SET_12_4, there)), wanted("61"))) == "12.9.86"
+    assert toolkit_of(plan(machine(sets=(SET_12_4, SET_13_0)), wanted("89"))) == "13.0.88"
 
 
 def test_a_toolkit_newer_than_the_driver_goes_behind_one_that_it_knows() -> None:
@@ -288,6 +300,23 @@ def test_the_driver_floor_counts_packing_and_ptx() -> None:
     )  # fmt: skip
     assert (new.cuda.driver, new.cuda.driver_jit) == ("550.54.14", "")
     assert new.cuda.compression == "size"
+
+
+def test_two_releases_of_cuda_make_two_artifacts() -> None:
+    assert plan(machine(CUDA_12_4), wanted("89")).name == (
+        "llama.cpp-0c1e57098-cuda12.4-linux_x86_64"
+    )
+    assert plan(machine(CUDA_12_9), wanted("89")).name == (
+        "llama.cpp-0c1e57098-cuda12.9-linux_x86_64"
+    )
+
+
+def test_without_a_licence_text_no_library_goes_along_and_that_is_said() -> None:
+    facts = tuple(f for f in CUDA_12_4.facts if f[0] != Fact.LICENSE)
+    made = plan(machine(replace(CUDA_12_4, facts=facts)), wanted("89"))
+    assert made.cuda is not None
+    assert not made.cuda.bundled
+    assert any("runs where CUDA 12 is installed" in w for w in made.warnings)
 
 
 def test_libraries_and_licence_come_from_the_toolkit() -> None:
