@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from llamawright.detect.cuda_notes import cuda_notes
+from llamawright.detect.gpus import see_gpus
 from llamawright.detect.host import detect_platform
 from llamawright.detect.loader import usable_vulkan_drivers, vulkan_notes
 from llamawright.detect.survey import take_inventory
 
-__all__ = ["detect_platform", "take_inventory", "usable_vulkan_drivers", "vulkan_notes"]
+__all__ = [
+    "cuda_notes",
+    "detect_platform",
+    "see_gpus",
+    "take_inventory",
+    "usable_vulkan_drivers",
+    "vulkan_notes",
+]

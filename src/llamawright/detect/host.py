@@ -23,6 +23,7 @@ SYSTEMS = {"linux": System.LINUX, "win32": System.WINDOWS, "darwin": System.MACO
 MACHINES = {"amd64": "x86_64", "x64": "x86_64", "aarch64": "arm64"}
 LINUX_MACHINES = {"arm64": "aarch64"}
 POINTER_BITS = 64
+CUDA_KEY = r"SOFTWARE\NVIDIA Corporation\GPU Computing Toolkit\CUDA"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,23 @@ def system_ids(platform: Platform, *, root: Path = Path("/")) -> tuple[str, ...]
             words = f"{pairs.get('ID', '')} {pairs.get('ID_LIKE', '')}".replace('"', "").split()
             return tuple(dict.fromkeys(words))
     return ()
+
+
+def cuda_registry() -> tuple[tuple[str, str], ...]:
+    """Return the CUDA toolkits of Windows' registry, version and folder; none elsewhere."""
+    found: list[tuple[str, str]] = []
+    if sys.platform == "win32":
+        import winreg  # noqa: PLC0415 - Windows has it alone
+
+        with (
+            contextlib.suppress(OSError),
+            winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CUDA_KEY) as key,
+        ):
+            for number in range(winreg.QueryInfoKey(key)[0]):
+                name = winreg.EnumKey(key, number)
+                with contextlib.suppress(OSError), winreg.OpenKey(key, name) as entry:
+                    found.append((name, str(winreg.QueryValueEx(entry, "InstallDir")[0])))
+    return tuple(sorted(found, reverse=True))
 
 
 def libc_version() -> str:

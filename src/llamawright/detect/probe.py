@@ -43,7 +43,7 @@ def run_tool(
     except ToolMissingError as error:
         known = unstartable(path, around.platform.machine)
         return Problem(*known) if known else Problem(Fault.FAILED, f"it cannot start: {error.why}")
-    return _accident(result, seconds) or result
+    return accident(result, seconds) or result
 
 
 def succeed(
@@ -63,7 +63,8 @@ def telling_line(result: Result) -> str:
     return ((named or lines[-1:] or ["no output"])[0])[:LINE]
 
 
-def _accident(result: Result, seconds: float) -> Problem | None:
+def accident(result: Result, seconds: float) -> Problem | None:
+    """Return how a run came to a bad end: a limit of ``seconds``, a crash; else ``None``."""
     match result.ending:
         case Ending.TIMED_OUT | Ending.STALLED | Ending.STOPPED:
             return Problem(Fault.HUNG, f"it gave no answer within {seconds:g} s")

@@ -29,7 +29,8 @@ class Surroundings:
     """The environment and the folders that candidates come from.
 
     ``prefixes`` are where the system keeps headers and libraries; ``tool_folders`` hold the
-    programs of llamawright's own environment. ``short_s`` and ``long_s`` are the limits in
+    programs of llamawright's own environment. ``nvml`` is the command that asks NVIDIA's
+    management library; empty: nobody asks it. ``short_s`` and ``long_s`` are the limits in
     seconds of one question (``--version``) and of one compile.
     """
 
@@ -40,6 +41,7 @@ class Surroundings:
     libc: str = ""
     prefixes: tuple[Path, ...] = ()
     tool_folders: tuple[Path, ...] = ()
+    nvml: tuple[str, ...] = ()
     short_s: float = 15.0
     long_s: float = 60.0
 
@@ -48,6 +50,11 @@ class Surroundings:
         """Return the folders of PATH, each once, without the empty and relative ones."""
         words = self.env.get("PATH", "").split(os.pathsep)
         return tuple(Path(w) for w in dict.fromkeys(words) if w and Path(w).is_absolute())
+
+    @property
+    def root(self) -> Path:
+        """Return the folder that holds the system's ``usr``: ``/``, or a fake machine's."""
+        return next((p.parent for p in self.prefixes if p.name == "usr"), Path("/"))
 
     @property
     def probe_env(self) -> dict[str, str]:
@@ -72,7 +79,13 @@ def own_surroundings(
         libc=libc_version(),
         prefixes=tuple(Path(p) for p in PREFIXES[platform.system]),
         tool_folders=_own_tool_folders(),
+        nvml=nvml_command(),
     )
+
+
+def nvml_command() -> tuple[str, ...]:
+    """Return how this interpreter runs the child that asks NVML, isolated from the user's."""
+    return (sys.executable, "-I", str(Path(__file__).with_name("nvml_probe.py")))
 
 
 def _own_tool_folders() -> tuple[Path, ...]:

@@ -9,10 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from llamawright import process
-from llamawright.detect import build_tools, compilers, host, msvc, vulkan
+from llamawright.detect import build_tools, compilers, cuda, host, msvc, vulkan
 from llamawright.detect.candidates import Candidate, Sighting, absent, programs
+from llamawright.detect.gpus import see_gpus
 from llamawright.detect.provided import provided_sets
 from llamawright.detect.surroundings import Surroundings, own_surroundings
+from llamawright.model.cuda import Gpus
 from llamawright.model.inventory import Available, Found, Inventory, Rejected, Role
 from llamawright.model.platform import Backend
 from llamawright.model.request import Request
@@ -31,20 +33,28 @@ def take_inventory(
     *,
     store_tools: Path,
     env: Mapping[str, str],
+    everything: bool = False,
 ) -> Inventory:
     """Return what this machine has for the request, every candidate found or rejected.
 
     ``store_tools`` is the store's shelf of provided sets; ``env`` is the caller's whole
-    environment. Nothing is written but short-lived files in the temporary folder.
+    environment. ``everything`` looks for the tools of all backends, as doctor does. Nothing
+    is written but short-lived files in the temporary folder.
     """
     around = own_surroundings(request.platform, toolchains, env)
-    return survey(request, around, store_tools=store_tools)
+    return survey(request, around, store_tools=store_tools, everything=everything)
 
 
-def survey(request: Request, around: Surroundings, *, store_tools: Path) -> Inventory:
+def survey(
+    request: Request, around: Surroundings, *, store_tools: Path, everything: bool = False
+) -> Inventory:
     """Return the inventory of given surroundings."""
     sets = tuple(provided_sets(around, store_tools))
-    sightings = _run(list(_probes(request, around)))
+    backends = set(Backend) if everything else {request.backend}
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="cards") as aside:
+        cards = aside.submit(_cards, around) if Backend.CUDA in backends else None
+        sightings = _run(list(_probes(request, around, backends)))
+        gpus = cards.result() if cards else Gpus()
     seen = {s.role for s in sightings}
     missing = [absent(r, n, around) for r, n in NAMES.items() if r not in seen]
     sized = host.measure()
@@ -63,15 +73,22 @@ def survey(request: Request, around: Surroundings, *, store_tools: Path) -> Inve
         systems=around.systems,
         libc=around.libc,
         cpu=host.processor(),
+        gpus=gpus,
     )
 
 
-def _probes(request: Request, around: Surroundings) -> Iterator[Probe]:
+def _cards(around: Surroundings) -> Gpus:
+    return see_gpus(around.env, nvml=around.nvml, root=around.root, limit_s=around.short_s)
+
+
+def _probes(request: Request, around: Surroundings, backends: set[Backend]) -> Iterator[Probe]:
     """Yield one probe per candidate, the slow compilers first."""
     for item in compilers.candidates(request.compiler, around):
         yield partial(_compiler, item, around)
     rule = request.recipe.rule(Backend.VULKAN)
-    if request.backend is Backend.VULKAN and rule is not None:
+    if Backend.CUDA in backends:
+        yield partial(cuda.survey, around)
+    if Backend.VULKAN in backends and rule is not None:
         for root in vulkan.roots(around):
             yield partial(vulkan.survey, root, rule, around)
     wanted = (
