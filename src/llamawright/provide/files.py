@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 from urllib.parse import quote, urlsplit
 
 from llamawright.errors import DownloadError
+from llamawright.model.inventory import Role
 from llamawright.model.ports import Reporter
 from llamawright.model.recipe import IndexOrigin
 from llamawright.model.toolchain import ProvidedFile, ProvidedSet, Registry, Toolchains
+from llamawright.provide import cuda_redist
 from llamawright.provide.mirrors import MIRROR_VARIABLE, debian_mirrors
 from llamawright.store import Store
 from llamawright.transfer import DownloadRequest, download, download_index_file
@@ -98,11 +101,12 @@ def _fetch(
             urls = (file.location,)
         case _:
             assert_never(file.registry)
-    digest = file.sha256 or _stated(file, store=store, offline=offline, reporter=reporter)
+    if not file.sha256:
+        file = _stated(file, store=store, offline=offline, reporter=reporter)
     request = DownloadRequest(
         urls=urls,
         size=file.size,
-        sha256=digest,
+        sha256=file.sha256,
         label=_label(file),
         exact_size=not file.capped,
     )
@@ -112,16 +116,22 @@ def _fetch(
         raise _advised(error, file) from error
 
 
-def _stated(file: ProvidedFile, *, store: Store, offline: bool, reporter: Reporter) -> str:
+def _stated(file: ProvidedFile, *, store: Store, offline: bool, reporter: Reporter) -> ProvidedFile:
+    """Return the file with the sha256, and from a manifest the exact size, its vendor states."""
+    manifest = cuda_redist.is_manifest(file.published)
     request = DownloadRequest(
         urls=(file.published,),
-        size=STATEMENT_SIZE,
+        size=cuda_redist.MANIFEST_SIZE if manifest else STATEMENT_SIZE,
         sha256=None,
         label=f"sha256 of {_label(file)}",
         exact_size=False,
     )
     path = download(request, store, offline=offline, reporter=reporter)
-    return published_sha256(path.read_text(encoding="utf-8", errors="replace"), file)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if not manifest:
+        return replace(file, sha256=published_sha256(text, file))
+    said = cuda_redist.stated(text, file)
+    return replace(file, sha256=said.sha256, size=said.size, capped=False)
 
 
 def _need_all(provided: ProvidedSet, store: Store) -> None:
@@ -134,9 +144,13 @@ def _need_all(provided: ProvidedSet, store: Store) -> None:
         raise DownloadError(
             f"{provided.name} is not in the store, and --offline forbids to download it",
             why="\n".join(f"missing: {_label(f)}, {f.size} bytes, {f.sha256}" for f in missing),
-            hint="run once without --offline, e.g. llamawright fetch vulkan",
+            hint=f"run once without --offline, e.g. llamawright fetch {_backend(provided)}",
             kind="offline",
         )
+
+
+def _backend(provided: ProvidedSet) -> str:
+    return "cuda" if provided.role is Role.CUDA else "vulkan"
 
 
 def _advised(error: DownloadError, file: ProvidedFile) -> DownloadError:

@@ -10,7 +10,7 @@ from llamawright.digest import plain
 from llamawright.errors import LlamawrightError
 from llamawright.model.ports import Reporter
 from llamawright.model.toolchain import ProvidedSet, Toolchains
-from llamawright.provide import debian, lunarg, wheel
+from llamawright.provide import cuda, debian, lunarg, wheel
 from llamawright.provide.files import fetch_files
 from llamawright.provide.tools import RECORD, SHELF, prove
 from llamawright.store import Store
@@ -48,7 +48,7 @@ def provide_set(
         SHELF,
         provided.digest,
         make=make,
-        check=lambda root: _check(provided, root),
+        check=lambda root: _check(provided, root, reporter),
         reporter=reporter,
         label=provided.name,
     )
@@ -70,12 +70,18 @@ def unpack(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) -> None:
             lunarg.run_installer(provided, blobs, root)
         case "wheel":
             wheel.unpack_prefix(provided, blobs, root)
+        case "cuda-wheels":
+            cuda.unpack_wheels(provided, blobs, root)
+        case "cuda-debian":
+            cuda.unpack_debian(provided, blobs, root)
+        case "cuda-redist":
+            cuda.unpack_redist(provided, blobs, root)
         case _:
             raise LlamawrightError(f"the layout {provided.layout} has no code")
 
 
-def _check(provided: ProvidedSet, root: Path) -> None:
-    prove(provided, root)
+def _check(provided: ProvidedSet, root: Path, reporter: Reporter) -> None:
+    prove(provided, root, unpacked_by=reporter)
 
 
 def _as_record(provided: ProvidedSet) -> dict[str, object]:

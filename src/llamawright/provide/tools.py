@@ -9,7 +9,9 @@ from llamawright.codec import decode
 from llamawright.errors import ToolMissingError
 from llamawright.model.inventory import Available, Found, Role
 from llamawright.model.plan import Plan
+from llamawright.model.ports import Reporter
 from llamawright.model.toolchain import Fact, ProvidedSet
+from llamawright.provide.cuda_proof import prove_compiling, prove_toolkit
 from llamawright.provide.driver import prove_driver
 from llamawright.provide.glslc import prove_glslc
 from llamawright.store import Store
@@ -18,7 +20,10 @@ SHELF = "tools"
 RECORD = "set"
 WHERE = "provided"
 HEADER = re.compile(r"^#define VK_HEADER_VERSION (\d+)\s*$", re.MULTILINE)
-PATHS = (Fact.INCLUDE_DIR, Fact.LIBRARY, Fact.GLSLC, Fact.SPIRV_HEADERS_DIR)
+PATHS = (
+    Fact.INCLUDE_DIR, Fact.LIBRARY, Fact.GLSLC, Fact.SPIRV_HEADERS_DIR, Fact.NVCC,
+    Fact.CUDA_ROOT, Fact.CUDA_CCCL, Fact.CUDART, Fact.CUBLAS, Fact.CUBLASLT, Fact.LICENSE,
+)  # fmt: skip
 
 
 def provided_tools(plan: Plan, store: Store) -> tuple[Found, ...]:
@@ -29,8 +34,14 @@ def provided_tools(plan: Plan, store: Store) -> tuple[Found, ...]:
     return tuple(t for a in plan.provisions for t in prove(_standing(a, store), a.root))
 
 
-def prove(provided: ProvidedSet, root: Path) -> tuple[Found, ...]:
-    """Return what the set below ``root`` is good for, or raise ``ToolMissingError``."""
+def prove(
+    provided: ProvidedSet, root: Path, *, unpacked_by: Reporter | None = None
+) -> tuple[Found, ...]:
+    """Return what the set below ``root`` is good for, or raise ``ToolMissingError``.
+
+    ``unpacked_by`` is who has just unpacked it: then a CUDA toolkit also compiles and links,
+    which takes seconds and is not repeated when the set is used.
+    """
     match provided.role:
         case Role.VULKAN:
             return _vulkan(provided, root)
@@ -38,6 +49,12 @@ def prove(provided: ProvidedSet, root: Path) -> tuple[Found, ...]:
             device = prove_driver(root)
             facts = (("api_version", device.api), ("device", device.name))
             return (_found(provided, root, facts=facts),)
+        case Role.CUDA:
+            _paths(provided, root)
+            prove_toolkit(provided, root)
+            if unpacked_by is not None:
+                prove_compiling(provided, root, tell=unpacked_by.warn)
+            return (_found(provided, root, facts=_absolute(provided, root)),)
         case Role.SPIRV:
             _paths(provided, root)
             return (_found(provided, root, facts=_absolute(provided, root)),)
