@@ -19,6 +19,8 @@ class Fact(StrEnum):
     ``cudart``, ``cublas`` and ``cublaslt`` are the shared libraries (import libraries on
     Windows), ``cuda_dlls`` the folder of their DLLs there, ``cuda_cccl`` an extra include
     folder where CCCL lies apart. All bounds are included: ``msc_max`` is 1949 for ``< 1950``.
+    ``untried`` says why nobody has provided and proved the set yet: one that was tried goes
+    before it.
     """
 
     HEADER_VERSION = "header_version"
@@ -41,6 +43,7 @@ class Fact(StrEnum):
     MSC_MIN = "msc_min"
     MSC_MAX = "msc_max"
     LICENSE = "license"
+    UNTRIED = "untried"
     CUDA_DLLS = "cuda_dlls"
 
 

@@ -22,7 +22,8 @@ WHERE = "provided"
 HEADER = re.compile(r"^#define VK_HEADER_VERSION (\d+)\s*$", re.MULTILINE)
 PATHS = (
     Fact.INCLUDE_DIR, Fact.LIBRARY, Fact.GLSLC, Fact.SPIRV_HEADERS_DIR, Fact.NVCC,
-    Fact.CUDA_ROOT, Fact.CUDA_CCCL, Fact.CUDART, Fact.CUBLAS, Fact.CUBLASLT, Fact.LICENSE,
+    Fact.CUDA_ROOT, Fact.CUDA_CCCL, Fact.CUDART, Fact.CUBLAS, Fact.CUBLASLT, Fact.CUDA_DLLS,
+    Fact.LICENSE,
 )  # fmt: skip
 
 

@@ -384,6 +384,7 @@ def redist_set(files: tuple[ProvidedFile, ...], *, windows: bool = False) -> Pro
         "cudart": "lib/x64/cudart.lib",
         "cublas": "lib/x64/cublas.lib",
         "cublaslt": "lib/x64/cublasLt.lib",
+        "cuda_dlls": "bin",
     }
     return toolkit_set(
         files,

@@ -351,4 +351,5 @@ def test_a_toolkit_for_windows_is_not_compiled_with(tmp_path: Path) -> None:
     reporter = Silent()
     (tool,) = prove(provided, place, unpacked_by=reporter)
     assert tool.fact(Fact.CUBLAS) == (place / "lib/x64/cublas.lib").as_posix()
+    assert Path(tool.fact(Fact.CUDA_DLLS)) == place / "bin"
     assert len(reporter.warnings) == 1

@@ -354,16 +354,16 @@ def test_shipped_sets_agree_with_their_manifest_form(toolchain_folder: Path) -> 
             path = f"{file.package}/{platform}/"
             assert file.location.startswith(f"{BASE}/{path}")
             assert file.published == ADDRESS
-            assert (file.sha256, file.capped) == ("", False)
+            assert not file.capped
             # Its manifest, in NVIDIA's own shape, vouches for exactly this file.
             entry = {
                 "relative_path": file.location.removeprefix(f"{BASE}/"),
-                "sha256": "ab" * 32,
+                "sha256": file.sha256,
                 "size": str(file.size),
             }
             part = {"version": file.version, platform: entry}
             text = json.dumps({"release_product": "cuda", file.package: part})
-            assert stated(text, file).sha256 == "ab" * 32
+            assert stated(text, file).sha256 == file.sha256
 
 
 @pytest.fixture
@@ -384,6 +384,11 @@ def test_shipped_sets_state_what_the_resolver_asks_for(toolchain_folder: Path) -
             assert provided.fact(fact), f"{provided.name}: {fact}"
         assert provided.licenses
         assert all(f.size and not f.capped for f in provided.files)
+
+
+def test_a_shipped_set_that_nobody_tried_says_so(toolchain_folder: Path) -> None:
+    for provided in load_toolchains(toolchain_folder).sets:
+        assert bool(provided.fact("untried")) is (provided.layout == "cuda-redist")
 
 
 @pytest.mark.parametrize("card", ["61", "89"])
