@@ -95,7 +95,7 @@ def _text(text: str) -> bytes:
 
 
 def manifest(root: Path, *, name: str = NAME, backend: Backend = Backend.VULKAN,
-             platform: Platform = LINUX) -> Manifest:  # fmt: skip
+             platform: Platform = LINUX, **more: object) -> Manifest:  # fmt: skip
     """Return a manifest that tells the truth about the files below ``root``."""
     files = []
     for path in sorted(p for p in root.rglob("*") if p.is_file() and p.name != MANIFEST_NAME):
@@ -109,13 +109,14 @@ def manifest(root: Path, *, name: str = NAME, backend: Backend = Backend.VULKAN,
                 link=path.readlink().as_posix() if path.is_symlink() else "",
             )
         )
-    return Manifest(
+    told = Manifest(
         schema=MANIFEST_SCHEMA, name=name, key="k" * 64, abi="a" * 64,
         upstream="ggml-org/llama.cpp", commit="0c1e57098", build_number=11312,
         source_digest="s" * 64, patched_digest="p" * 64, backend=backend, platform=platform,
         patches=(), retired=(), tools=(), options=(), capabilities=(), inputs=(), modules=(),
         programs=(), files=tuple(files), binaries=(), system_libraries=(), glibc="", glibcxx="",
     )  # fmt: skip
+    return replace(told, **more)  # type: ignore[arg-type]
 
 
 def pack(root: Path, dest: Path, told: Manifest) -> Path:
@@ -206,7 +207,9 @@ class Bench:
     def verify(self, artifact: Path, **changes: object) -> Verdict:
         """Prove the artifact on the fake machine."""
         self._probe()
-        return verify(self.request(artifact, **changes), store=self.store, reporter=self.told)
+        return verify(
+            self.request(artifact, **changes), store=self.store, reporter=self.told
+        ).verdict
 
     def prove(self, behaviour: Mapping[str, object] | None = None) -> Verdict:
         """Pack a behaviour and prove it on the hardware device."""

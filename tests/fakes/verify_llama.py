@@ -20,7 +20,8 @@ PROGRAM = Path(sys.argv[0])
 HERE = PROGRAM.resolve().parent
 ARGS = sys.argv[1:]
 SPEC: dict[str, object] = json.loads((HERE / "behaviour.json").read_text())
-MODULE = HERE / "libggml-vulkan.so"
+MODULE = HERE / str(SPEC.get("module", "libggml-vulkan.so"))
+BACKEND = str(SPEC.get("backend", "Vulkan"))
 KEPT: list[mmap.mmap] = []
 HELD: list[bytes] = []
 
@@ -85,12 +86,18 @@ def load_backends() -> None:
     if MODULE.exists():
         misbehave("init")
     if MODULE.exists() and spec("module_loads", True):
-        say(f"load_backend: loaded Vulkan backend from {MODULE}")
+        for line in cast("list[str]", spec("init_lines", [])):
+            say(line)
+        for name in cast("list[str]", spec("tells", [])):
+            say(f"{name}={os.environ.get(name, 'unset')}")
+        say(f"load_backend: loaded {BACKEND} backend from {MODULE}")
         if spec("module_mapped", True):
             mapped(MODULE)
         driver = os.environ.get("FAKE_DRIVER", str(spec("driver", "")))
         if driver:
             mapped(Path(driver))
+        for library in cast("list[str]", spec("maps", [])):
+            mapped(HERE / library)
     elif spec("sneaks_device", False):
         say(f"load_backend: loaded Vulkan backend from {MODULE}")
     say(f"load_backend: loaded CPU backend from {HERE}/libggml-cpu-x64.so")
@@ -103,6 +110,10 @@ def listed() -> list[list[object]]:
     hidden = SPEC.get("software_devices", [])
     if os.environ.get("GGML_VK_VISIBLE_DEVICES") is not None:
         devices = cast("list[list[object]]", hidden)
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if BACKEND == "CUDA" and shown is not None:
+        kept = [int(w) for w in shown.split(",") if w.isdigit() and int(w) < len(devices)]
+        devices = [[f"CUDA{n}", *devices[i][1:]] for n, i in enumerate(kept)]
     return devices if MODULE.exists() else []
 
 
@@ -120,7 +131,7 @@ def list_devices() -> None:
 def load_model() -> None:
     busy = os.environ.get("FAKE_BUSY")
     if busy and ON_DEVICE and spec("memory_rises", True):
-        Path(busy).write_text("busy")
+        Path(busy).write_text(str(os.getpid()))
         HELD.append(os.urandom(8 << 20))
     say("llama_model_loader: loaded meta data with 1 key-value pairs and 2 tensors")
     misbehave("load")
@@ -143,6 +154,18 @@ def load_model() -> None:
         say(f"load_tensors: {where:>12} model buffer size = {mib:8.2f} MiB")
 
 
+def compile_first() -> None:
+    """Take the time of a driver that compiles PTX, once for each cache."""
+    cache = Path(os.environ.get("CUDA_CACHE_PATH", "/nowhere"))
+    if not ON_DEVICE or not number("jit_s", 0.0):
+        return
+    if not cache.exists():
+        time.sleep(number("jit_s", 0.0))
+        cache.mkdir()
+    elif flag("-p") == next(iter(cast("dict[str, str]", SPEC["answers"]))):
+        misbehave("again")
+
+
 def wait_to_be_seen() -> None:
     """Wait until the tool has looked at this process: on a busy machine that takes a while."""
     seen = Path(os.environ.get("FAKE_SEEN", "/nowhere")) / str(os.getpid())
@@ -157,6 +180,7 @@ def complete() -> None:
     time.sleep(number("linger", 0.0))
     say(f"generate: n_ctx = 256, n_batch = 32, n_predict = {flag('-n')}, n_keep = 0")
     misbehave("first_token")
+    compile_first()
     answers = cast("dict[str, str]", {**cast("dict[str, str]", SPEC["answers"])})
     if ON_DEVICE:
         answers.update(cast("dict[str, str]", SPEC.get("device_answers", {})))

@@ -191,11 +191,12 @@ def test_a_driver_is_only_provided_when_there_is_no_hardware(bench: Bench) -> No
     bench.hardware = ()
     bench._probe()
     artifact = bench.artifact({"devices": []})
-    verdict = verify(
+    proof = verify(
         bench.request(artifact), store=bench.store, reporter=bench.told, provide_driver=provide
     )
     assert asked == ["asked"]
-    assert verdict.state is State.UNVERIFIED
+    assert proof.manifest is not None
+    assert proof.verdict.state is State.UNVERIFIED
 
 
 def test_an_artifact_of_another_system_cannot_be_verified_here(bench: Bench) -> None:

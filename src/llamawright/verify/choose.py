@@ -10,6 +10,8 @@ from llamawright.model.verdict import Device
 from llamawright.verify.nvidia import normal_pci
 from llamawright.verify.witness import Sighting, Witness
 
+UUID_PREFIX = "gpu-"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
@@ -51,8 +53,8 @@ def select(candidates: Sequence[Candidate], selector: str | None) -> Candidate |
     """
     if selector is None:
         return next((c for c in candidates if not c.device.software), None)
-    for fits in (_by_id, _by_pci, _by_name, _by_part):
-        hits = [c for c in candidates if fits(c.device, selector.strip())]
+    for fits in (_by_id, _by_pci, _by_uuid, _by_name, _by_part):
+        hits = [c for c in candidates if fits(c, selector.strip())]
         if len(hits) > 1:
             raise UsageError(
                 f"'{selector}' names {len(hits)} devices",
@@ -71,7 +73,9 @@ def witnessed(sighting: Sighting, selector: str) -> Witness | None:
     hits = [
         w
         for w in sighting.devices
-        if wanted in w.name.casefold() or (w.pci and normal_pci(selector) == w.pci)
+        if wanted in w.name.casefold()
+        or (w.pci and normal_pci(selector) == w.pci)
+        or _begins_uuid(w, selector)
     ]
     return hits[0] if len(hits) == 1 else None
 
@@ -84,6 +88,7 @@ def no_such_device(
     names = {c.device.name for c in candidates}
     others = [w for w in sighting.devices if w.name not in names]
     lines += [f"{w.name} ({'software' if w.software else 'not used by ggml'})" for w in others]
+    lines += sighting.hidden
     there = "\n".join(lines) or sighting.told or "the artifact lists no device"
     return NoDeviceError(
         f"there is no device '{selector}' here",
@@ -102,17 +107,27 @@ def told(device: Device) -> str:
     return f"{device.id}: {device.name}{pci}{kind}"
 
 
-def _by_id(device: Device, selector: str) -> bool:
-    return device.id.casefold() == selector.casefold()
+def _by_id(candidate: Candidate, selector: str) -> bool:
+    return candidate.device.id.casefold() == selector.casefold()
 
 
-def _by_pci(device: Device, selector: str) -> bool:
-    return bool(device.pci) and normal_pci(selector) == device.pci
+def _by_pci(candidate: Candidate, selector: str) -> bool:
+    return bool(candidate.device.pci) and normal_pci(selector) == candidate.device.pci
 
 
-def _by_name(device: Device, selector: str) -> bool:
-    return device.name.casefold() == selector.casefold()
+def _by_uuid(candidate: Candidate, selector: str) -> bool:
+    return candidate.witness is not None and _begins_uuid(candidate.witness, selector)
 
 
-def _by_part(device: Device, selector: str) -> bool:
-    return bool(selector) and selector.casefold() in device.name.casefold()
+def _begins_uuid(witness: Witness, selector: str) -> bool:
+    """Whether a selector is the beginning of a card's UUID, as CUDA itself takes it."""
+    wanted = selector.strip().casefold()
+    return wanted.startswith(UUID_PREFIX) and witness.uuid.casefold().startswith(wanted)
+
+
+def _by_name(candidate: Candidate, selector: str) -> bool:
+    return candidate.device.name.casefold() == selector.casefold()
+
+
+def _by_part(candidate: Candidate, selector: str) -> bool:
+    return bool(selector) and selector.casefold() in candidate.device.name.casefold()

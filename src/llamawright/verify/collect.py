@@ -12,7 +12,7 @@ from llamawright.verify import evidence
 from llamawright.verify.evidence import Evidence, Expected, Observed
 from llamawright.verify.logs import read_bench, read_load, read_numbers
 from llamawright.verify.patterns import PatternSet
-from llamawright.verify.runs import SPEED_RUN
+from llamawright.verify.runs import AGAIN_RUN, SPEED_RUN
 from llamawright.verify.supervise import Finished, Phase
 
 
@@ -107,12 +107,23 @@ def _speed(
     for run in rest:
         if run.task.name == SPEED_RUN:
             generation = read_bench(run.stdout)[1] or generation
+    again = next((r for r in rest if r.task.name == AGAIN_RUN), None)
+    first = again or greedy[0]
     return Speed(
         prompt_tps=round(_prompt_speed(compared, demand), 2),
         generation_tps=round(generation, 2),
-        load_s=round(greedy[0].marks.get(Phase.FIRST_TOKEN, 0.0), 3),
-        first_token_s=round(_between(greedy[0], Phase.FIRST_TOKEN, Phase.DONE), 3),
+        load_s=round(first.marks.get(Phase.FIRST_TOKEN, 0.0), 3),
+        first_token_s=round(_between(first, Phase.FIRST_TOKEN, Phase.DONE), 3),
+        jit_s=round(_compiled_for(greedy[0], again), 3),
     ), steps
+
+
+def _compiled_for(first: Finished, again: Finished | None) -> float:
+    """Return how much later the first token came than in the same run without compiling."""
+    if again is None:
+        return 0.0
+    at = [run.marks.get(Phase.DONE, run.seconds) for run in (first, again)]
+    return max(0.0, at[0] - at[1])
 
 
 def _prompt_speed(compared: Sequence[Finished], demand: Demand) -> float:
@@ -138,7 +149,8 @@ def records(runs: Sequence[Finished], patterns: PatternSet) -> tuple[RunRecord, 
     """Return the runs for the verdict, with the lines of their logs that were read."""
     told = (
         patterns.backend_loaded, patterns.using, patterns.offloaded, patterns.weights,
-        patterns.no_gpu, patterns.cpu_type, patterns.compute_begins,
+        patterns.no_gpu, patterns.cpu_type, patterns.compute_begins, patterns.cuda_found,
+        patterns.cuda_card, patterns.cuda_failed,
     )  # fmt: skip
 
     def interesting(line: str) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llamawright.model.verdict import RunRecord, State, Verdict
 from llamawright.transfer.opened import recheck
 from llamawright.verify.collect import Demand, Runs, collect, records
+from llamawright.verify.cuda_evidence import capability, device_code, runtime
+from llamawright.verify.cuda_gate import Access
+from llamawright.verify.cuda_setup import set_variables
 from llamawright.verify.draft import Draft
 from llamawright.verify.evidence import Evidence, Expected, Observed, listed
 from llamawright.verify.gguf_header import GgufHeader
@@ -27,7 +30,10 @@ from llamawright.verify.survey import Chosen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A proof that ran: where, on what, and what came out. ``told`` names the reference."""
+    """A proof that ran: where, on what, and what came out.
+
+    ``told`` names the reference, ``code`` the device code that a CUDA card took.
+    """
 
     setting: Setting
     chosen: Chosen
@@ -36,6 +42,7 @@ class Attempt:
     runs: Runs
     watch: MemoryWatch
     told: str
+    code: Access | None = None
 
     @property
     def records(self) -> tuple[RunRecord, ...]:
@@ -61,7 +68,7 @@ def conclude(attempt: Attempt, draft: Draft) -> Verdict:
         )
     observed, demand = _observed(attempt), _demand(attempt)
     found = collect(attempt.runs, demand, observed, patterns)
-    every = (*_listed(attempt), *found.evidence)
+    every = (*_listed(attempt), *_of_cuda(attempt), *found.evidence)
     ruling = rule(
         every,
         found.numbers,
@@ -69,7 +76,7 @@ def conclude(attempt: Attempt, draft: Draft) -> Verdict:
         needed=needed_kinds(cpu=attempt.setting.cpu, pinned=demand.pinned),
     )
     return draft.verdict(
-        ruling,
+        _with_code(ruling, attempt.code),
         device=attempt.chosen.device,
         devices=attempt.chosen.listed,
         checks=[e.check for e in every],
@@ -104,6 +111,29 @@ def _listed(attempt: Attempt) -> tuple[Evidence, ...]:
     if attempt.setting.cpu:
         return ()
     return (listed(attempt.chosen.device, attempt.chosen.listed),)
+
+
+def _of_cuda(attempt: Attempt) -> tuple[Evidence, ...]:
+    cuda, code = attempt.setting.scene.cuda, attempt.code
+    if cuda is None or code is None:
+        return ()
+    patterns = attempt.setting.stage.patterns
+    facts = read_load(attempt.runs.device[0].lines, patterns)
+    libraries = attempt.watch.sampler.libraries
+    return (
+        device_code(code, cuda.facts, libraries),
+        capability(code, attempt.chosen.device, facts.cards),
+        runtime(cuda.runtime, libraries, settled=attempt.watch.sampler.settled),
+    )
+
+
+def _with_code(ruling: Ruling, code: Access | None) -> Ruling:
+    """Say in the verdict itself that a proof was one of PTX, and under which variables."""
+    if code is None or ruling.state is not State.VERIFIED:
+        return ruling
+    own = [v for v in set_variables() if not code.variable or v != code.variable]
+    told = [code.told, f"with {', '.join(own)} set" if own else ""]
+    return replace(ruling, why="; ".join(t for t in told if t))
 
 
 def _observed(attempt: Attempt) -> Observed:

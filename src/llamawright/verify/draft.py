@@ -29,7 +29,10 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The artifact, the model and the clock of one proof."""
+    """The artifact, the model and the clock of one proof.
+
+    ``variables`` are names of the user's variables that the runs get beside the usual ones.
+    """
 
     artifact: str
     artifact_sha256: str
@@ -37,6 +40,7 @@ class Draft:
     model_sha256: str
     limits: tuple[Limit, ...]
     began: float
+    variables: tuple[str, ...] = ()
 
     def verdict(
         self,
@@ -70,7 +74,7 @@ class Draft:
             speed=speed or Speed(),
             kld_per_chunk=numbers[0].per_chunk if numbers else (),
             date=now.isoformat(timespec="seconds"),
-            host=host_facts(),
+            host=host_facts(self.variables),
             seconds=round(time.monotonic() - self.began, 2),
             numbers=tuple(numbers),
             token_s=tuple(round(t, 4) for t in token_s),
@@ -99,12 +103,15 @@ def cpu_name(info: Path = CPU_INFO) -> str:
     return name.strip() or host_platform.machine()
 
 
-def host_facts() -> tuple[tuple[str, str], ...]:
-    """Return what may explain a verdict later: system, processor, the driver that was chosen."""
+def host_facts(variables: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Return what may explain a verdict later: system, processor, the driver that was chosen.
+
+    ``variables`` are names of the user's variables that are told where they are set.
+    """
     return (
         ("system", f"{host_platform.system()} {host_platform.release()}"),
         ("machine", host_platform.machine()),
         ("cpu", cpu_name()),
         ("llamawright", __version__),
-        *driver_choice(),
+        *driver_choice(variables),
     )

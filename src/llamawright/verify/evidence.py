@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePath
 
+from llamawright.model.platform import Backend
 from llamawright.model.recipe import Verification
 from llamawright.model.verdict import Check, Device, Numbers, Outcome
 from llamawright.verify.logs import MIB, LoadFacts
 from llamawright.verify.patterns import DRIVER_LIBRARIES, SOFTWARE_LIBRARIES
+from llamawright.verify.patterns_cuda import DRIVER_MAPPED
 
+CUDA = str(Backend.CUDA)
 # Buffers and memory may be smaller than the file's tensors by rounding and packing.
 ENOUGH = 0.9
 
@@ -28,6 +31,8 @@ class Kind(StrEnum):
     MEMORY = "memory"
     MODULE = "module"
     DRIVER = "driver"
+    CODE = "device code"
+    RUNTIME = "runtime"
     REFERENCE = "reference"
     ANSWER = "answer"
     TOKENS = "tokens"
@@ -102,10 +107,10 @@ def _assigned(facts: LoadFacts, expected: Expected) -> Evidence:
     own = facts.assigned.get(name, 0)
     others = {k: v for k, v in facts.assigned.items() if k != name}
     seen = ", ".join(f"{v} on {k}" for k, v in ({name: own} | others).items() if v)
-    return _make(
+    return make_evidence(
         Kind.ASSIGNED,
         "layers assigned",
-        _grade(readable=bool(facts.assigned), passed=own == wanted and not others),
+        grade(readable=bool(facts.assigned), passed=own == wanted and not others),
         expected=f"{wanted} on {name}, none elsewhere",
         seen=seen or "the log does not say",
         source="log",
@@ -119,10 +124,10 @@ def _offloaded(facts: LoadFacts, expected: Expected) -> Evidence:
     seen = f"{done[0]}/{done[1]}" if done else "the log does not say"
     if facts.no_gpu:
         seen += ", and 'no usable GPU found'"
-    return _make(
+    return make_evidence(
         Kind.OFFLOADED,
         "layers offloaded",
-        _grade(readable=done is not None or facts.no_gpu, passed=clean),
+        grade(readable=done is not None or facts.no_gpu, passed=clean),
         expected=f"{wanted}/{wanted}",
         seen=seen,
         source="log",
@@ -133,10 +138,10 @@ def _offloaded(facts: LoadFacts, expected: Expected) -> Evidence:
 def _weights(facts: LoadFacts, expected: Expected) -> Evidence:
     own = sum(v for k, v in facts.weights.items() if _is_own(k, expected.buffers))
     seen = ", ".join(f"{k} {mib(v)}" for k, v in sorted(facts.weights.items()))
-    return _make(
+    return make_evidence(
         Kind.WEIGHTS,
         "weights in its buffers",
-        _grade(readable=bool(facts.weights), passed=own >= ENOUGH * expected.weights),
+        grade(readable=bool(facts.weights), passed=own >= ENOUGH * expected.weights),
         expected=f"at least {mib(int(ENOUGH * expected.weights))} in {expected.buffers}",
         seen=seen or "the log names no buffer",
         source="log",
@@ -161,10 +166,10 @@ def _module(observed: Observed) -> Evidence:
     names = ", ".join(sorted(PurePath(m).name for m in observed.modules))
     mapped = observed.libraries or frozenset()
     hits = [m for m in observed.modules if m in mapped]
-    return _make(
+    return make_evidence(
         Kind.MODULE,
         "module mapped",
-        _grade(readable=bool(hits) or observed.settled, passed=bool(hits)),
+        grade(readable=bool(hits) or observed.settled, passed=bool(hits)),
         expected=f"the artifact's own {names}",
         seen=", ".join(PurePath(h).name for h in hits) or _unmapped(observed),
         source="/proc/PID/maps",
@@ -180,12 +185,15 @@ def _driver(observed: Observed, device: Device) -> Evidence:
     if device.software:
         wanted = "the software driver's library"
         good = [d for d in drivers if d.startswith(observed.driver_root or "/")]
+    elif device.backend == CUDA:
+        wanted = "CUDA's own driver, libcuda"
+        good = [d for d in drivers if DRIVER_MAPPED.match(PurePath(d).name)]
     else:
         good = [d for d in drivers if not SOFTWARE_LIBRARIES.match(PurePath(d).name)]
-    return _make(
+    return make_evidence(
         Kind.DRIVER,
         "driver mapped",
-        _grade(readable=bool(good) or observed.settled, passed=bool(good)),
+        grade(readable=bool(good) or observed.settled, passed=bool(good)),
         expected=wanted,
         seen=", ".join(PurePath(d).name for d in good or drivers) or _unmapped(observed),
         source="/proc/PID/maps",
@@ -202,10 +210,10 @@ def _unmapped(observed: Observed) -> str:
 def _memory(observed: Observed, expected: Expected) -> Evidence:
     need = int(ENOUGH * expected.weights)
     rise = observed.memory
-    return _make(
+    return make_evidence(
         Kind.MEMORY,
         "device memory rose",
-        _grade(readable=rise is not None, passed=rise is not None and rise >= need),
+        grade(readable=rise is not None, passed=rise is not None and rise >= need),
         expected=f"by at least {mib(need)}",
         seen=observed.memory_source if rise is None else f"by {mib(rise)}",
         source=observed.memory_source if rise is not None else "none",
@@ -224,10 +232,10 @@ def identity(device: Device, pci_seen: str, seen_by_driver: str, told: str) -> E
     seen = seen_by_driver or told
     if not same_place:
         seen += f" at {device.pci}, but the run used {pci_seen}"
-    return _make(
+    return make_evidence(
         Kind.IDENTITY,
         "device as its driver shows it",
-        _grade(readable=bool(seen_by_driver), passed=same_name) if same_place else Outcome.FAIL,
+        grade(readable=bool(seen_by_driver), passed=same_name) if same_place else Outcome.FAIL,
         expected=device.name,
         seen=seen,
         source="asked without the artifact",
@@ -238,10 +246,10 @@ def identity(device: Device, pci_seen: str, seen_by_driver: str, told: str) -> E
 def answer(label: str, text: str, expect: str) -> Evidence:
     """Judge whether the known word is in the answer."""
     shown = " ".join(text.split())[:80]
-    return _make(
+    return make_evidence(
         Kind.ANSWER,
         f"known answer ({label})",
-        _grade(readable=True, passed=expect in text),
+        grade(readable=True, passed=expect in text),
         expected=f"contains '{expect}'",
         seen=f"'{shown}'" if shown else "nothing was printed",
         source="stdout",
@@ -255,10 +263,10 @@ def tokens(label: str, wanted: str, seen: str, *, pinned: bool) -> Evidence:
     there a difference says nothing.
     """
     same = bool(wanted.strip()) and wanted == seen
-    return _make(
+    return make_evidence(
         Kind.TOKENS,
         f"greedy tokens ({label})",
-        _grade(readable=same or pinned, passed=same),
+        grade(readable=same or pinned, passed=same),
         expected=f"as on the CPU: '{' '.join(wanted.split())}'",
         seen="the same" if same else f"'{' '.join(seen.split())}'",
         source="stdout",
@@ -286,14 +294,14 @@ def divergence(
         _of_numbers(
             Kind.DIVERGENCE,
             batch,
-            _grade(readable=True, passed=close),
+            grade(readable=True, passed=close),
             f"mean KL divergence at most {most:g} nats",
             kld if finite else "not a number",
         ),
         _of_numbers(
             Kind.AGREEMENT,
             batch,
-            _grade(readable=True, passed=finite and numbers.top1 >= least),
+            grade(readable=True, passed=finite and numbers.top1 >= least),
             f"at least {least:.0%}",
             top1 if finite else "not a number",
         ),
@@ -302,7 +310,7 @@ def divergence(
 
 def _of_numbers(kind: Kind, batch: int, outcome: Outcome, expected: str, seen: str) -> Evidence:
     what = "divergence" if kind is Kind.DIVERGENCE else "top-1 agreement"
-    return _make(
+    return make_evidence(
         kind,
         f"{what}, batch {batch}",
         outcome,
@@ -318,10 +326,10 @@ def reference(facts: Sequence[LoadFacts], forbidden: Iterable[str]) -> Evidence:
     elsewhere = sorted({d for f in facts for d in f.assigned if d != "CPU"})
     seen = [*(f"loaded {b}" for b in loaded), *(f"layers on {d}" for d in elsewhere)]
     known = bool(facts) and all(f.assigned for f in facts)
-    return _make(
+    return make_evidence(
         Kind.REFERENCE,
         "reference ran on the CPU alone",
-        _grade(readable=known, passed=not seen),
+        grade(readable=known, passed=not seen),
         expected="no device backend loaded, every layer on the CPU",
         seen=", ".join(seen) or ("the CPU alone" if known else "the log does not say"),
         source="log",
@@ -331,12 +339,10 @@ def reference(facts: Sequence[LoadFacts], forbidden: Iterable[str]) -> Evidence:
 def listed(device: Device, there: Sequence[Device]) -> Evidence:
     """Judge whether the artifact itself lists the device."""
     names = ", ".join(f"{d.id}: {d.name}" for d in there) or "none"
-    return _make(
+    return make_evidence(
         Kind.LISTED,
         "device listed by the artifact",
-        _grade(
-            readable=True, passed=any((d.id, d.name) == (device.id, device.name) for d in there)
-        ),
+        grade(readable=True, passed=any((d.id, d.name) == (device.id, device.name) for d in there)),
         expected=f"{device.id}: {device.name}",
         seen=names,
         source="--list-devices",
@@ -348,13 +354,14 @@ def mib(size: int) -> str:
     return f"{size / MIB:.1f} MiB"
 
 
-def _grade(*, readable: bool, passed: bool) -> Outcome:
+def grade(*, readable: bool, passed: bool) -> Outcome:
+    """Return the outcome of a check: what cannot be read is unknown, whatever it would say."""
     if not readable:
         return Outcome.UNKNOWN
     return Outcome.PASS if passed else Outcome.FAIL
 
 
-def _make(
+def make_evidence(
     kind: Kind,
     name: str,
     outcome: Outcome,
@@ -365,5 +372,6 @@ def _make(
     optional: bool = False,
     share: float = 0.0,
 ) -> Evidence:
+    """Return a piece of evidence with its check."""
     check = Check(name=name, outcome=outcome, expected=expected, seen=seen, source=source)
     return Evidence(kind=kind, check=check, optional=optional, share=share)

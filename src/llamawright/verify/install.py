@@ -94,9 +94,15 @@ class Reference:
 
 
 def reference_without_modules(
-    install: Install, dest: Path, rules: Sequence[BackendRule]
+    install: Install,
+    dest: Path,
+    rules: Sequence[BackendRule],
+    *,
+    leave_out: frozenset[str] = frozenset(),
 ) -> Reference:
     """Copy the install without any device's module: what is left can only use the CPU.
+
+    ``leave_out`` are libraries that only a module uses; they may be large.
 
     Switching the device off by a flag is not enough: the module would still start it.
     """
@@ -104,7 +110,7 @@ def reference_without_modules(
     dropped = install.modules([p for r in device_rules for p in r.modules])
     names = {p.name for p in dropped}
     told = f"the same archive without {', '.join(sorted(names))}, on the CPU"
-    return Reference(install=_copy(install, dest, leave_out=names), told=told)
+    return Reference(install=_copy(install, dest, leave_out=names | leave_out), told=told)
 
 
 def reference_with_baseline(
@@ -143,9 +149,10 @@ def clean_environment(scratch: Path, extra: Mapping[str, str]) -> dict[str, str]
     return base_environment({**kept, **own, **({"XDG_DATA_HOME": data} if data else {}), **extra})
 
 
-def driver_choice() -> tuple[tuple[str, str], ...]:
-    """Return the user's own variables that choose a driver."""
-    return tuple((k, os.environ[k]) for k in DRIVER_VARIABLES if k in os.environ)
+def driver_choice(more: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Return the user's own variables that choose a driver, and those named."""
+    names = dict.fromkeys((*DRIVER_VARIABLES, *more))
+    return tuple((k, os.environ[k]) for k in names if k in os.environ)
 
 
 def _copy(install: Install, dest: Path, *, leave_out: set[str]) -> Install:

@@ -12,6 +12,7 @@ from llamawright.model.verdict import Numbers, Outcome, State
 from llamawright.process import Ending
 from llamawright.verify.evidence import Evidence, Kind
 from llamawright.verify.logs import failure_reason
+from llamawright.verify.patterns_cuda import CUDA_FAILURES, KERNEL_PRINTS
 from llamawright.verify.supervise import Finished, Phase
 
 ILLEGAL = {-4, 132, 0xC000001D}
@@ -31,6 +32,7 @@ OF_DEVICES = frozenset({Kind.LISTED, Kind.OFFLOADED})
 OF_THE_PINNED_MODEL = frozenset({Kind.ANSWER, Kind.TOKENS})
 
 HINTS = {
+    **{f.kind: f.cure for f in CUDA_FAILURES},
     "silent-cpu": "the module was not used: llamawright doctor shows whether its driver is there",
     "partly-offloaded": "free memory on the device, or name another with --device",
     "contradiction": "the log and the system disagree; keep the report and the logs: "
@@ -52,21 +54,23 @@ HINTS = {
     "CPU variant's file the next best is taken",
     "crashed": "the report holds the command and the end of its log; a debugger shows where",
     "device-lost": "the driver reset the device: try a smaller -ub, another driver or backend",
-    "out-of-device-memory": "the device is too full or too small: free its memory",
-    "driver-too-old": "update the device's driver",
     "library-missing": "the artifact needs a library that this system has not got",
     "endless-output": "the program never ends; report it with the log",
     "wrong-exit-status": "the text is right but the program says it failed: see the log",
     "ended-early": "the program gave up: see the log",
     "model-refused": "the program cannot load the model: see the log",
-    "no-kernel-image": "the artifact holds no machine code for this device: build for its arch",
     "module-missing": "the archive was changed after it was built: build or fetch it again",
     "hash-mismatch": "the archive was changed after it was built: build or fetch it again",
+    "companion-mismatch": "the archive with CUDA's libraries is not the one that the artifact was "
+    "built with: fetch both again, from one place",
+    "driver-broken": "repair the NVIDIA driver: nvidia-smi must answer first",
     "removed-after-unpack": "antivirus software may have quarantined it; llamawright never "
     "touches its settings: allow the file there, or report it as a false alarm",
 }
 MOST_REASONS = 4
-CANNOT = frozenset({"out-of-device-memory", "driver-too-old"})
+CANNOT = frozenset(f.kind for f in CUDA_FAILURES if f.machine)
+# After these nothing counts that a program prints, even if it ends with status 0.
+LOST = frozenset({"device-lost", "gpu-lost"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +106,9 @@ def run_failure(run: Finished) -> tuple[str, str] | None:
 
 def _status_failure(run: Finished, where: str) -> tuple[str, str] | None:
     code = run.returncode
-    reason = failure_reason(run.lines)
+    reason = failure_reason(_words(run))
     if code == 0:
-        # A program may go on after its device is gone; nothing it prints then counts.
-        lost = reason is not None and reason[0] == "device-lost"
+        lost = reason is not None and reason[0] in LOST
         return (reason[0], f"{where}: {reason[1]}") if lost and reason else None
     if code in ILLEGAL:
         loaded = ", ".join(_cpu_variants(run.lines)) or "a program"
@@ -118,6 +121,15 @@ def _status_failure(run: Finished, where: str) -> tuple[str, str] | None:
         return "library-missing", f"{where}: the system could not start it (status {code})"
     kind = "wrong-exit-status" if run.phase is Phase.DONE else "ended-early"
     return kind, f"{where}: exit status {code}"
+
+
+def _words(run: Finished) -> tuple[str, ...]:
+    """Return the log, and what a CUDA kernel itself prints: that goes to stdout.
+
+    The same words in a model's text cannot pass for it: only a run that failed is asked.
+    """
+    printed = () if run.returncode == 0 else run.stdout.splitlines()
+    return (*run.lines, *(line for line in printed if KERNEL_PRINTS.search(line)))
 
 
 def _cpu_variants(lines: Sequence[str]) -> list[str]:

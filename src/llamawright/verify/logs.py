@@ -28,7 +28,8 @@ class LoadFacts:
     """What one run's log claims about where the model went.
 
     ``assigned`` counts layers by device id, ``weights`` bytes by buffer name; ``offloaded``
-    is (done, all), ``None`` when the line is absent.
+    is (done, all), ``None`` when the line is absent. ``cards`` are CUDA's devices by number:
+    name and compute capability without its dot.
     """
 
     backends: tuple[LoadedBackend, ...] = ()
@@ -39,6 +40,7 @@ class LoadFacts:
     weights: Mapping[str, int] = field(default_factory=dict)
     no_gpu: bool = False
     cpu_type: bool = False
+    cards: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
 
 def strip_prefix(line: str, patterns: PatternSet) -> str:
@@ -71,6 +73,7 @@ def read_load(lines: Iterable[str], patterns: PatternSet) -> LoadFacts:
     assigned: dict[str, int] = {}
     weights: dict[str, int] = {}
     offloaded: tuple[int, int] | None = None
+    cards: dict[int, tuple[str, int]] = {}
     pci, no_gpu, cpu_type = "", False, False
     for raw in lines:
         line = strip_prefix(raw, patterns)
@@ -88,6 +91,8 @@ def read_load(lines: Iterable[str], patterns: PatternSet) -> LoadFacts:
         elif match := patterns.weights.search(line):
             size = int(float(match["mib"]) * MIB)
             weights[match["buffer"]] = weights.get(match["buffer"], 0) + size
+        elif match := patterns.cuda_card.search(line):
+            cards[int(match["index"])] = match["name"], int(match["major"] + match["minor"])
         no_gpu = no_gpu or patterns.no_gpu.search(line) is not None
         cpu_type = cpu_type or patterns.cpu_type.search(line) is not None
     return LoadFacts(
@@ -99,6 +104,7 @@ def read_load(lines: Iterable[str], patterns: PatternSet) -> LoadFacts:
         weights=weights,
         no_gpu=no_gpu,
         cpu_type=cpu_type,
+        cards=cards,
     )
 
 

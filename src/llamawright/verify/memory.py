@@ -6,9 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from llamawright.model.platform import Backend
 from llamawright.model.verdict import Device
 from llamawright.verify.nvidia import Monitor, find_smi, monitoring
 from llamawright.verify.sampling import PROC, ProcSampler, vram_used
+
+CUDA = str(Backend.CUDA)
 
 
 @dataclass(slots=True)
@@ -33,7 +36,12 @@ class MemoryWatch:
                 plain = self.reference.private - repacked
                 return self.sampler.private - plain, "/proc/PID/status, above the reference's"
             return None, "this system does not show a process's memory"
-        pci = self.device.pci or self._only_card()
+        return self._on_card(self.device.pci or self._only_card())
+
+    def _on_card(self, pci: str) -> tuple[int | None, str]:
+        own = self.monitor.used_by(self.sampler.pids, pci)
+        if own is not None and self.device.backend == CUDA:
+            return own, "nvidia-smi, this process"
         if pci in self.monitor.before:
             return self.monitor.peak[pci] - self.monitor.before[pci], "nvidia-smi"
         if pci in self.sampler.drm:
@@ -53,7 +61,7 @@ def watching(device: Device, *, cpu: bool) -> Iterator[MemoryWatch]:
     """Watch a device's memory while the block runs on it."""
     watch = MemoryWatch(device=device, vram_before=vram_used())
     smi = None if cpu or device.software else find_smi()
-    with monitoring(smi) as monitor:
+    with monitoring(smi, processes=device.backend == CUDA) as monitor:
         watch.monitor = monitor
         yield watch
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from re import Pattern
 
+from llamawright.verify.patterns_cuda import CUDA_FAILURES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternSet:
@@ -32,12 +34,16 @@ class PatternSet:
     token: Pattern[str]
     chunk_pass: Pattern[str]
     chunk: Pattern[str]
+    cuda_found: Pattern[str]
+    cuda_card: Pattern[str]
+    cuda_failed: Pattern[str]
 
 
 # Read from real runs of build 11312 (commit 0c1e57098) at verbosity 5; the fixtures in
-# tests/golden/verify are their output.
+# tests/golden/verify are their output. Version 2 reads CUDA's lines too, by the words of
+# ggml-cuda.cu of the same commit.
 BUILD_11312 = PatternSet(
-    version=1,
+    version=2,
     since_build=0,
     # minutes.seconds.milliseconds.microseconds, then one letter for the level
     prefix=re.compile(r"^\d+\.\d\d\.\d{3}\.\d{3} [A-Z] "),
@@ -67,6 +73,11 @@ BUILD_11312 = PatternSet(
         r"^ *(?P<chunk>\d+) +(?P<ppl>\S+) ± +\S+ +(?P<ratio>\S+) ± +\S+ "
         r"+(?P<kld>\S+) ± +\S+ +(?P<dp>\S+) ± +\S+ % +(?P<top>\S+) ± +\S+ %$"
     ),
+    cuda_found=re.compile(r"ggml_cuda_init: found (?P<count>\d+) CUDA devices"),
+    cuda_card=re.compile(
+        r"Device (?P<index>\d+): (?P<name>.+), compute capability (?P<major>\d+)\.(?P<minor>\d)"
+    ),
+    cuda_failed=re.compile(r"failed to initialize CUDA: (?P<why>.+)$"),
 )
 
 PATTERN_SETS = (BUILD_11312,)
@@ -97,15 +108,9 @@ SOFTWARE_LIBRARIES = re.compile(r"^(libvulkan_lvp\.so|libvk_swiftshader\.so)")
 # What a run that failed says about the reason, tried in this order: class, pattern.
 FAILURES = (
     ("device-lost", re.compile(r"ErrorDeviceLost|VK_ERROR_DEVICE_LOST|device lost", re.IGNORECASE)),
-    (
-        "out-of-device-memory",
-        re.compile(r"ErrorOutOfDeviceMemory|cudaMalloc failed|CUDA error: out of memory"),
-    ),
-    (
-        "no-kernel-image",
-        re.compile(r"no kernel image|unsupported toolchain|kernel image is invalid"),
-    ),
-    ("driver-too-old", re.compile(r"driver version is insufficient|Vulkan 1\.2 required")),
+    *((f.kind, f.pattern) for f in CUDA_FAILURES),
+    ("out-of-device-memory", re.compile(r"ErrorOutOfDeviceMemory")),
+    ("driver-too-old", re.compile(r"Vulkan 1\.2 required")),
     (
         "library-missing",
         re.compile(r"error while loading shared libraries|GLIBC\w*_[\d.]+' not found"),

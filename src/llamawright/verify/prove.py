@@ -10,9 +10,10 @@ from pathlib import Path
 from llamawright.digest import sha256_file
 from llamawright.errors import DownloadError, NoDeviceError, PackageError
 from llamawright.model.artifact import Manifest
+from llamawright.model.platform import Backend
 from llamawright.model.ports import Reporter
 from llamawright.model.request import SoftwareDriver, VerifyRequest
-from llamawright.model.verdict import Device, State, Verdict
+from llamawright.model.verdict import Device, Proof, State, Verdict
 from llamawright.paths import remove_tree
 from llamawright.store import Store, work_lock
 from llamawright.transfer.opened import open_artifact
@@ -20,15 +21,18 @@ from llamawright.verify import quarantine
 from llamawright.verify.choose import Candidate
 from llamawright.verify.collect import Runs
 from llamawright.verify.conclude import Attempt, conclude
+from llamawright.verify.cuda_gate import Access
+from llamawright.verify.cuda_setup import JIT_S, make_cuda
 from llamawright.verify.draft import Draft, cpu_name, limits_of
 from llamawright.verify.gguf_header import GgufHeader, read_header
 from llamawright.verify.install import Install, lost_modules, missing_modules
 from llamawright.verify.judge import Ruling, hint_of
 from llamawright.verify.memory import watching
-from llamawright.verify.runs import probe_limits
+from llamawright.verify.patterns_cuda import CUDA_VARIABLES
+from llamawright.verify.runs import compiling_limits, probe_limits
 from llamawright.verify.setup import Setting, make_course, make_setting, make_sides
 from llamawright.verify.supervise import Finished
-from llamawright.verify.survey import Chosen, settle
+from llamawright.verify.survey import Chosen, code_for, settle
 
 ProvideDriver = Callable[[], SoftwareDriver | None]
 KEY_DIGITS = 9
@@ -40,7 +44,7 @@ def verify(
     store: Store,
     reporter: Reporter,
     provide_driver: ProvideDriver | None = None,
-) -> Verdict:
+) -> Proof:
     """Prove a packed artifact by inference; a failed proof is a verdict, not an exception.
 
     ``provide_driver`` may fetch a software driver and is only asked when there is no
@@ -62,9 +66,9 @@ def verify(
     )
     found = quarantine.freezes(store.journal, artifact=sha256)
     if found and not request.clear_quarantine:
-        return draft.verdict(quarantine.ruling(found))
+        return Proof(verdict=draft.verdict(quarantine.ruling(found)))
     quarantine.lift(store.journal, found)
-    proof = _Proof(
+    trial = _Trial(
         request=request,
         header=header,
         draft=draft,
@@ -72,22 +76,22 @@ def verify(
         reporter=reporter,
         provide_driver=provide_driver or (lambda: None),
     )
-    return _in_its_own_folder(proof)
+    return _in_its_own_folder(trial)
 
 
-def _in_its_own_folder(proof: _Proof) -> Verdict:
+def _in_its_own_folder(trial: _Trial) -> Proof:
     """Prove in a folder that is emptied before and removed after.
 
     Not the system's temporary folder: that is often mounted noexec, or in memory.
     """
-    store, draft = proof.store, proof.draft
+    store, draft = trial.store, trial.draft
     key = f"verify-{draft.artifact_sha256[:KEY_DIGITS] or 'absent'}"
-    with store.lock(work_lock(key), reporter=proof.reporter, what=f"verify {draft.artifact}"):
+    with store.lock(work_lock(key), reporter=trial.reporter, what=f"verify {draft.artifact}"):
         room = store.work(key)
         remove_tree(room)
         room.mkdir(parents=True)
         try:
-            return proof.verdict(room)
+            return trial.proof(room)
         finally:
             remove_tree(room)
 
@@ -109,7 +113,7 @@ def read_model(request: VerifyRequest) -> tuple[GgufHeader, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Proof:
+class _Trial:
     request: VerifyRequest
     header: GgufHeader
     draft: Draft
@@ -117,19 +121,23 @@ class _Proof:
     reporter: Reporter
     provide_driver: ProvideDriver
 
-    def verdict(self, room: Path) -> Verdict:
-        """Unpack, choose a device, run, judge."""
-        request = self.request
+    def proof(self, room: Path) -> Proof:
+        """Unpack, then run and judge; an archive that was tampered with has no manifest."""
         try:
-            manifest = open_artifact(request.artifact, room / "artifact")
+            manifest = open_artifact(self.request.artifact, room / "artifact")
         except PackageError as error:
-            return self.draft.verdict(_tampered(error, request))
+            return Proof(verdict=self.draft.verdict(_tampered(error, self.request)))
+        return Proof(verdict=self._verdict(manifest, room), manifest=manifest)
+
+    def _verdict(self, manifest: Manifest, room: Path) -> Verdict:
+        """Choose a device, run, judge."""
+        request, draft = self.request, self._draft(manifest)
         install = Install(root=(room / "artifact").resolve(), platform=request.platform)
         if manifest.platform != request.platform:
-            return self.draft.verdict(_other_platform(manifest, request))
+            return draft.verdict(_other_platform(manifest, request))
         missing = missing_modules(install, manifest, request.rules)
         if missing:
-            return self.draft.verdict(_module_missing(", ".join(missing), "it is not there"))
+            return draft.verdict(_module_missing(", ".join(missing), "it is not there"))
         setting = make_setting(
             request,
             manifest,
@@ -138,30 +146,48 @@ class _Proof:
             store=self.store,
             sha256=self.draft.artifact_sha256,
         )
+        version = setting.stage.patterns.version
+        if manifest.backend is Backend.CUDA:
+            cuda = make_cuda(request, manifest, install, setting.scene.env)
+            if isinstance(cuda, Ruling):
+                return draft.verdict(cuda, patterns=version)
+            setting = replace(setting, scene=replace(setting.scene, cuda=cuda))
         chosen = self._choose(setting)
         if isinstance(chosen, Ruling):
-            return self.draft.verdict(chosen, patterns=setting.stage.patterns.version)
+            return draft.verdict(chosen, patterns=version)
         if request.require_hardware and chosen.device.software:
             raise _no_hardware(chosen.device)
         self.reporter.info(f"device: {chosen.device.id} {chosen.device.name}")
-        return conclude(self._attempt(setting, chosen), self.draft)
+        code = code_for(setting.scene, chosen)
+        if isinstance(code, Ruling):
+            return draft.verdict(code, device=chosen.device, patterns=version)
+        return conclude(self._attempt(setting, chosen, code), draft)
+
+    def _draft(self, manifest: Manifest) -> Draft:
+        own = CUDA_VARIABLES if manifest.backend is Backend.CUDA else ()
+        return replace(self.draft, variables=own)
 
     def _choose(self, setting: Setting) -> Chosen | Ruling:
         if setting.cpu:
             device = Device(id="CPU", name=cpu_name(), backend="cpu", memory=0, software=False)
             return Chosen(candidate=Candidate(device=device), view=None, env={})
-        probing = replace(setting.stage, limits=probe_limits(setting.stage.limits))
+        limits, cuda = setting.stage.limits, setting.scene.cuda
+        if cuda is not None and cuda.may_jit:
+            limits = compiling_limits(limits, JIT_S)
+        probing = replace(setting.stage, limits=probe_limits(limits))
 
         def run_list(argv: tuple[str, ...], env: Mapping[str, str]) -> Finished:
             return probing.run("device list", argv, env, on_device=True)
 
         def driver() -> SoftwareDriver | None:
-            return self.request.driver or self.provide_driver()
+            """Only Vulkan has a driver in software that stands for the device's."""
+            vulkan = setting.manifest.backend is Backend.VULKAN
+            return self.request.driver or (self.provide_driver() if vulkan else None)
 
         return settle(setting.scene, self.request.device, run_list, driver)
 
-    def _attempt(self, setting: Setting, chosen: Chosen) -> Attempt:
-        course = make_course(setting, chosen.device)
+    def _attempt(self, setting: Setting, chosen: Chosen, code: Access | None) -> Attempt:
+        course = make_course(setting, chosen.device, jit=code is not None and code.jit)
         reference, device, told = make_sides(setting, chosen)
         meter = self.reporter.meter("verify", total=course.count, unit="runs")
         with meter as live, watching(chosen.device, cpu=setting.cpu) as watch:
@@ -177,6 +203,7 @@ class _Proof:
             runs=Runs(reference=first, device=then),
             watch=watch,
             told=told,
+            code=code,
         )
 
 

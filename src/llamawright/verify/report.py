@@ -63,6 +63,8 @@ def summary(verdict: Verdict) -> Iterator[str]:
             f"{verdict.speed.generation_tps:.1f} tok/s, first token after "
             f"{verdict.speed.first_token_s:.2f} s"
         )
+    if verdict.speed.jit_s:
+        yield f"  JIT: {verdict.speed.jit_s:.1f} s once, before the first token; not in the speed"
 
 
 def _failed_first(checks: Sequence[Check]) -> Iterator[Check]:

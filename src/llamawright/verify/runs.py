@@ -22,6 +22,8 @@ SLOWEST_DISK = 50e6
 # operation: on a busy machine with two cores one thread was seven times faster than two.
 MOST_THREADS = 8
 SPEED_RUN = "device speed"
+# The first prompt once more, when the driver has compiled and kept what it needs.
+AGAIN_RUN = "device prompt 1 again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ class Course:
     base: Path
     text: Path
     bench: bool
+    again: bool = False
 
     def reference(self, side: Side, sample: Sample, meter: Meter) -> tuple[Finished, ...]:
         """Run the prompts and write the probabilities on the CPU; stops at a failed run."""
@@ -118,6 +121,10 @@ class Course:
                 return tuple(runs)
         if self.bench:
             runs.append(self._speed(side))
+        if self.again and runs[-1].clean:
+            runs.append(
+                self._greedy(side, 0, self.work.prompts[0], "device", sample=sample, name=AGAIN_RUN)
+            )
         return tuple(runs)
 
     def _speed(self, side: Side) -> Finished:
@@ -132,16 +139,23 @@ class Course:
     @property
     def count(self) -> int:
         """Return how many runs there will be."""
-        return 2 * len(self.work.prompts) + 1 + len(self.work.batches) + self.bench
+        return 2 * len(self.work.prompts) + 1 + len(self.work.batches) + self.bench + self.again
 
     def _greedy(
-        self, side: Side, number: int, batch: int, whose: str, *, sample: Sample
+        self,
+        side: Side,
+        number: int,
+        batch: int,
+        whose: str,
+        *,
+        sample: Sample,
+        name: str = "",
     ) -> Finished:
         prompt = self.verification.prompts[number]
         program = side.install.program("llama-completion")
         argv = commands.greedy(program, self.model, prompt, side.target, batch=batch)
         on_device = whose == "device"
-        name = f"{whose} prompt {number + 1}"
+        name = name or f"{whose} prompt {number + 1}"
         return self.stage.run(name, argv, side.env, on_device=on_device, sample=sample)
 
 
@@ -154,6 +168,17 @@ def run_limits(verification: Verification, model: Path) -> PhaseLimits:
         first_token_s=verification.first_token_s,
         total_s=verification.total_s + reading,
         output_cap=verification.output_cap,
+    )
+
+
+def compiling_limits(limits: PhaseLimits, seconds: float) -> PhaseLimits:
+    """Return limits for a driver that compiles for up to ``seconds``, in whatever phase."""
+    return replace(
+        limits,
+        start_s=limits.start_s + seconds,
+        load_s=limits.load_s + seconds,
+        first_token_s=limits.first_token_s + seconds,
+        total_s=limits.total_s + seconds,
     )
 
 

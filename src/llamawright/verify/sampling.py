@@ -40,6 +40,7 @@ class ProcSampler:
     drm: dict[str, int] = field(default_factory=dict)
     vram: dict[str, int] = field(default_factory=dict)
     settled: bool = False
+    pids: set[int] = field(default_factory=set)
     last: tuple[int, Phase] = (0, Phase.START)
     looks: int = 0
     next_at: float = 0.0
@@ -51,6 +52,7 @@ class ProcSampler:
             return
         self.looks = 0 if fresh and pid != self.last[0] else self.looks
         self.last, self.next_at = (pid, phase), now + EVERY_S
+        self.pids.add(pid)
         base = self.proc / str(pid)
         with contextlib.suppress(OSError):
             mapped = mapped_files((base / "maps").read_text(errors="replace"))

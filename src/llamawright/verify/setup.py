@@ -12,6 +12,7 @@ from llamawright.model.request import VerifyRequest
 from llamawright.model.verdict import Device
 from llamawright.store import Store
 from llamawright.verify.commands import Target
+from llamawright.verify.cuda_setup import JIT_S, run_variables
 from llamawright.verify.install import (
     Install,
     Reference,
@@ -21,7 +22,14 @@ from llamawright.verify.install import (
     rule_of,
 )
 from llamawright.verify.patterns import patterns_for
-from llamawright.verify.runs import Course, Side, Stage, run_limits, thread_count
+from llamawright.verify.runs import (
+    Course,
+    Side,
+    Stage,
+    compiling_limits,
+    run_limits,
+    thread_count,
+)
 from llamawright.verify.survey import Chosen, Scene
 
 
@@ -66,13 +74,14 @@ def make_setting(
     """Prepare folders and limits; ``sha256`` is the artifact's own sha256."""
     rule = rule_of(request.rules, manifest.backend)
     patterns = patterns_for(manifest.build_number)
+    own = run_variables(room) if manifest.backend is Backend.CUDA else {}
     modules = install.modules(rule.modules)
     scene = Scene(
         install=install,
         backend=manifest.backend,
         prefix=rule.device_prefix,
         module=modules[0] if modules else None,
-        env=clean_environment(room, {}),
+        env=clean_environment(room, own),
         patterns=patterns,
         probe_s=request.verification.probe_s,
     )
@@ -95,21 +104,28 @@ def make_setting(
     )
 
 
-def make_course(setting: Setting, device: Device) -> Course:
-    """Return the runs on a device; on a CPU as few as on a software device."""
+def make_course(setting: Setting, device: Device, *, jit: bool = False) -> Course:
+    """Return the runs on a device; on a CPU as few as on a software device.
+
+    ``jit``: the driver compiles first, which takes minutes and is measured by one run more.
+    """
     verification = setting.request.verification
     text = setting.room / "text.txt"
     text.write_text(verification.text, encoding="utf-8")
     slow = device.software or setting.cpu
     facts = {**setting.stage.facts, "device": device.name, "driver": device.driver}
+    limits = setting.stage.limits
     return Course(
-        stage=replace(setting.stage, facts=facts),
+        stage=replace(
+            setting.stage, facts=facts, limits=compiling_limits(limits, JIT_S) if jit else limits
+        ),
         model=setting.request.model.absolute(),
         verification=verification,
         work=verification.workload(software=slow),
         base=setting.room / "reference.kld",
         text=text,
         bench=not slow,
+        again=jit,
     )
 
 
@@ -121,7 +137,9 @@ def make_sides(setting: Setting, chosen: Chosen) -> tuple[Side, Side, str]:
         baselines = setting.request.verification.baselines
         made = reference_with_baseline(setting.install, dest, rules, baselines)
     else:
-        made = reference_without_modules(setting.install, dest, rules)
+        cuda = setting.scene.cuda
+        libraries = cuda.runtime.added if cuda and cuda.runtime else frozenset()
+        made = reference_without_modules(setting.install, dest, rules, leave_out=libraries)
     threads = thread_count()
     plain = Target(threads=threads, plain=made.same_modules)
     device = "" if setting.cpu else chosen.device.id

@@ -13,6 +13,8 @@ from llamawright.model.verdict import Device, State
 from llamawright.process import ask
 from llamawright.verify import commands
 from llamawright.verify.choose import Candidate, match_up, no_such_device, select, witnessed
+from llamawright.verify.cuda_gate import Access, meant
+from llamawright.verify.cuda_setup import CudaScene, not_listed, nothing_seen
 from llamawright.verify.install import Install
 from llamawright.verify.judge import Ruling, hint_of, rule_failure, run_failure
 from llamawright.verify.logs import read_devices, read_load
@@ -27,7 +29,10 @@ INSTALL_DRIVER = "install the device's driver (llamawright doctor names it), the
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Where the question is asked: the install, its module, a clean environment."""
+    """Where the question is asked: the install, its module, a clean environment.
+
+    ``cuda`` is there for a CUDA artifact: its cards were asked for before.
+    """
 
     install: Install
     backend: Backend
@@ -36,6 +41,7 @@ class Scene:
     env: Mapping[str, str]
     patterns: PatternSet
     probe_s: float
+    cuda: CudaScene | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +85,8 @@ RunList = Callable[[tuple[str, ...], Mapping[str, str]], Finished]
 def view(scene: Scene, extra: Mapping[str, str], run_list: RunList) -> View | Ruling:
     """Let the artifact list its devices, and the machine its own; a crash is a ruling."""
     env = {**scene.env, **extra}
-    sighting = look(scene.backend, env, seconds=scene.probe_s)
+    known = scene.cuda.sighting if scene.cuda else None
+    sighting = known or look(scene.backend, env, seconds=scene.probe_s)
     run = run_list(commands.list_devices(scene.install.program("llama-completion")), env)
     failure = run_failure(run)
     if failure is not None:
@@ -109,6 +116,11 @@ def view(scene: Scene, extra: Mapping[str, str], run_list: RunList) -> View | Ru
     )
 
 
+def code_for(scene: Scene, chosen: Chosen) -> Access | Ruling | None:
+    """Return the device code that the driver takes for the chosen card, ``None`` off CUDA."""
+    return scene.cuda.access(chosen.candidate) if scene.cuda else None
+
+
 def settle(
     scene: Scene,
     selector: str | None,
@@ -124,14 +136,15 @@ def settle(
     first = view(scene, {}, run_list)
     if isinstance(first, Ruling):
         return first
-    found = select(first.candidates, selector)
+    candidates = scene.cuda.ordered(first.candidates) if scene.cuda else first.candidates
+    found = select(candidates, selector)
     if found is not None:
         return Chosen(candidate=found, view=first, env={})
     if selector is not None:
         return _settle_named(scene, selector, first, run_list, driver)
     if first.sighting.hardware:
         return _not_listed(scene, first)
-    given = driver()
+    given = None if scene.cuda else driver()
     if given is None:
         return _unverified(scene, first)
     return _settle_driver(scene, given, run_list)
@@ -144,6 +157,8 @@ def _settle_named(
     run_list: RunList,
     driver: Callable[[], SoftwareDriver | None],
 ) -> Chosen | Ruling:
+    if scene.cuda is not None:
+        return _settle_card(scene, scene.cuda, selector, first)
     there = witnessed(first.sighting, selector)
     if there is not None and there.software:
         extra = {VISIBLE: str(there.index)}
@@ -166,6 +181,16 @@ def _settle_named(
     return chosen
 
 
+def _settle_card(scene: Scene, cuda: CudaScene, selector: str, first: View) -> Ruling:
+    """Tell a card that the artifact leaves out from one that isn't there."""
+    if meant(cuda.sighting, selector):
+        return _not_listed(scene, first)
+    nothing = nothing_seen(cuda.sighting, first.run.lines)
+    if nothing.state is not State.UNVERIFIED:
+        return nothing
+    raise no_such_device(selector, first.candidates, cuda.sighting)
+
+
 def _settle_driver(scene: Scene, driver: SoftwareDriver, run_list: RunList) -> Chosen | Ruling:
     extra = {**dict(driver.env), VISIBLE: "0"}
     again = view(scene, extra, run_list)
@@ -186,6 +211,8 @@ def _settle_driver(scene: Scene, driver: SoftwareDriver, run_list: RunList) -> C
 
 def _not_listed(scene: Scene, seen: View) -> Ruling:
     names = ", ".join(w.name for w in seen.sighting.devices)
+    if scene.cuda is not None:
+        return _not_listed_by_cuda(scene, scene.cuda, seen)
     if seen.loaded or scene.module is None:
         kind = "device-not-listed"
         why = f"the driver shows {names}, the artifact lists none of it"
@@ -196,8 +223,22 @@ def _not_listed(scene: Scene, seen: View) -> Ruling:
     return Ruling(state=State.FAILED, failure=kind, why=why, hint=hint_of(kind))
 
 
+def _not_listed_by_cuda(scene: Scene, cuda: CudaScene, seen: View) -> Ruling:
+    env = {**scene.env, **seen.run.task.env}
+    unloaded = None if seen.loaded else scene.module
+    return not_listed(
+        cuda,
+        seen.run.lines,
+        module=unloaded.name if unloaded else "",
+        loaded=unloaded is None,
+        reason=load_error(unloaded, env, scene.probe_s) if unloaded else "",
+    )
+
+
 def _unverified(scene: Scene, seen: View) -> Ruling:
     sighting = seen.sighting
+    if scene.cuda is not None:
+        return nothing_seen(sighting, seen.run.lines)
     unusable = [w for w in sighting.devices if not w.usable]
     if unusable:
         names = ", ".join(w.name for w in unusable)

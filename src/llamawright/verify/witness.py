@@ -11,7 +11,6 @@ from pathlib import Path
 
 from llamawright.model.platform import Backend
 from llamawright.process import Ending, Result, ask
-from llamawright.verify.nvidia import find_smi, list_cards, normal_pci
 from llamawright.verify.patterns import CPU_DEVICE_TYPE, SOFTWARE_DRIVER_IDS, SOFTWARE_NAMES
 
 PROBE = Path(__file__).with_name("vulkan_probe.py")
@@ -22,7 +21,10 @@ LOADER_ERROR = re.compile(r"^ERROR[^:]*:\s*(.+)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """A device as the driver shows it; ``index`` is its place in the loader's own order."""
+    """A device as the driver shows it; ``index`` is its place in the loader's own order.
+
+    ``capability`` is CUDA's compute capability without its dot, 0 where nobody tells it.
+    """
 
     index: int
     name: str
@@ -31,15 +33,24 @@ class Witness:
     pci: str
     memory: int
     usable: bool = True
+    capability: int = 0
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What was seen. ``problem`` is a class word when nothing could be seen, else empty."""
+    """What was seen. ``problem`` is a class word when nothing could be seen, else empty.
+
+    ``driver`` is the version of the one driver of all devices, where there is but one;
+    ``hidden`` are devices, in words, that a variable of the user keeps from the programs.
+    """
 
     devices: tuple[Witness, ...] = ()
     problem: str = ""
     told: str = ""
+    cure: str = ""
+    driver: str = ""
+    hidden: tuple[str, ...] = ()
 
     @property
     def hardware(self) -> tuple[Witness, ...]:
@@ -48,15 +59,13 @@ class Sighting:
 
 
 def look(backend: Backend, env: Mapping[str, str], *, seconds: float) -> Sighting:
-    """Ask the machine for its devices of one backend."""
+    """Ask the machine for its devices of one backend; ``cuda_cards`` does it for CUDA."""
     match backend:
         case Backend.VULKAN:
             argv = (sys.executable, "-I", str(PROBE))
             told = {**env, "VK_LOADER_DEBUG": "error"}
             return read_vulkan(ask(argv, seconds=seconds, env=told))
-        case Backend.CUDA:
-            return _look_cuda()
-        case Backend.CPU | Backend.METAL:
+        case Backend.CUDA | Backend.CPU | Backend.METAL:
             return Sighting(problem="no-witness", told="nothing but the artifact can be asked")
 
 
@@ -109,23 +118,4 @@ def _vulkan_witness(entry: Mapping[str, object]) -> Witness:
         pci=str(entry["pci"]),
         memory=int(str(entry["memory"])),
         usable=bool(entry["storage16"]),
-    )
-
-
-def _look_cuda() -> Sighting:
-    cards = list_cards(find_smi())
-    if not cards:
-        return Sighting(problem="no-driver", told="nvidia-smi shows no card")
-    return Sighting(
-        devices=tuple(
-            Witness(
-                index=i,
-                name=c.name,
-                software=False,
-                driver=f"NVIDIA {c.driver}",
-                pci=normal_pci(c.pci),
-                memory=c.total,
-            )
-            for i, c in enumerate(cards)
-        )
     )
