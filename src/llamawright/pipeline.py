@@ -19,7 +19,7 @@ from llamawright.config import (
     load_toolchains,
     locate_recipe,
 )
-from llamawright.detect import detect_platform, take_inventory, vulkan_notes
+from llamawright.detect import cuda_notes, detect_platform, take_inventory, vulkan_notes
 from llamawright.errors import ToolMissingError
 from llamawright.fetch import fetch_model, fetch_source
 from llamawright.model.artifact import Artifact
@@ -41,6 +41,7 @@ from llamawright.store import Store
 from llamawright.verify import verify, write_report
 
 SETTINGS_FILE = "llamawright.toml"
+CUDA_ROOT = "CUDAToolkit_ROOT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,14 +122,23 @@ class Pipeline:
         """Return the recipe's patch series."""
         return load_series(data_root() / "patches", self.recipe.patches)
 
-    def inventory(self) -> Inventory:
-        """Look at the machine."""
-        tools = self.store.root / SHELF
-        return take_inventory(self.wish, self.toolchains, store_tools=tools, env=os.environ)
+    def inventory(self, *, everything: bool = False) -> Inventory:
+        """Look at the machine: for what is wished, or for every backend."""
+        env = dict(os.environ)
+        if Path(self.wish.cuda_toolkit).is_absolute():
+            # The toolkit that was named is looked at wherever it stands.
+            env[CUDA_ROOT] = self.wish.cuda_toolkit
+        return take_inventory(
+            self.wish,
+            self.toolchains,
+            store_tools=self.store.root / SHELF,
+            env=env,
+            everything=everything,
+        )
 
-    def health(self) -> tuple[str, ...]:
+    def health(self, seen: Inventory) -> tuple[str, ...]:
         """Return what a reader of ``doctor`` should know beyond the tools."""
-        return vulkan_notes(os.environ, self.platform)
+        return (*vulkan_notes(os.environ, self.platform), *cuda_notes(os.environ, seen))
 
     def plan(self, seen: Inventory | None = None) -> Plan:
         """Return the plan for what was ``seen``, or raise every conflict with its cures."""

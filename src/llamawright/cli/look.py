@@ -12,6 +12,7 @@ from llamawright.cli.render import plan_lines
 from llamawright.console import Console, quantity
 from llamawright.digest import plain
 from llamawright.errors import LlamawrightError, UsageError
+from llamawright.model.cuda import dotted
 from llamawright.model.inventory import Available, Found, Inventory, Rejected, Role
 from llamawright.model.plan import KeyPart
 from llamawright.pipeline import Pipeline
@@ -42,9 +43,9 @@ def show_plan(flags: Namespace, store: Path, console: Console) -> int:
 def _doctor(flags: Namespace, store: Path, console: Console) -> int:
     flags.backend = "vulkan"
     pipeline = Pipeline.open(flags, store, console)
-    inventory = pipeline.inventory()
+    inventory = pipeline.inventory(everything=True)
     verdict = _next_command(pipeline, inventory)
-    notes = pipeline.health()
+    notes = pipeline.health(inventory)
     if flags.json:
         record = {"inventory": plain(inventory), "notes": list(notes), "next": verdict}
         sys.stdout.write(json.dumps(record, indent=2, sort_keys=True) + "\n")
@@ -65,6 +66,13 @@ def _next_command(pipeline: Pipeline, inventory: Inventory) -> str:
 def _machine(inventory: Inventory) -> Iterator[str]:
     memory = quantity(inventory.memory, "bytes")
     yield f"machine: {inventory.platform.tag}, {inventory.cores} cores, {memory} memory"
+    gpus = inventory.gpus
+    driver = f" (driver {gpus.driver}, up to CUDA {gpus.cuda})" if gpus.driver else ""
+    for card in gpus.cards:
+        size, kind = quantity(card.memory, "bytes"), dotted(card.capability)
+        yield f"card {card.index}: {card.name}, {size}, compute capability {kind}{driver}"
+    if not gpus.cards:
+        yield f"NVIDIA cards: {gpus.presence}{f' ({gpus.reason})' if gpus.reason else ''}"
 
 
 def _tools(inventory: Inventory) -> Iterator[str]:

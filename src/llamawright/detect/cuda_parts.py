@@ -34,6 +34,7 @@ _CUBLAS_VERSION = re.compile(
     r"^\s*#\s*define\s+CUBLAS_VER_(MAJOR|MINOR|PATCH|BUILD)\s+(\d{1,9})\b", re.MULTILINE
 )
 _SUFFIX = re.compile(r"\.so\.(\d{1,9}(?:\.\d{1,9})*)$")
+_PACKAGED = re.compile(r"cuda-(\d{1,2})\.(\d{1,2})")
 _FULL = 3
 
 
@@ -201,12 +202,19 @@ def find_dlls(nvcc: Nvcc) -> Path | Flaw:
 
 
 def find_notice(root: Path) -> Path | None:
-    """Return the licence text of a toolkit, as far as one lies with it."""
+    """Return the licence text of a toolkit: with it, or where its packages put theirs.
+
+    Debian's packages have one for all, NVIDIA's for ``/usr/local/cuda-13.0`` one each.
+    """
     prefix = debian_prefix(root)
     places = [root / n for n in NOTICES]
     places += [p for pattern in NOTICE_PATTERNS for p in sorted(root.glob(pattern))]
+    packaged = _PACKAGED.fullmatch(root.name)
     if prefix:
         places.append(prefix / "share/doc/nvidia-cuda-toolkit/copyright")
+    elif packaged:
+        package = f"cuda-cudart-{packaged[1]}-{packaged[2]}"
+        places.append(root.parent.parent / "share/doc" / package / "copyright")
     return next((p for p in places if p.is_file()), None)
 
 

@@ -38,7 +38,6 @@ def provided_sets(around: Surroundings, store_tools: Path) -> Iterator[Available
             root=store_tools / item.digest,
             present=store.is_stamped(store_tools.name, item.digest),
             facts=item.facts,
-            pinned=all(f.sha256 for f in item.files),
         )
 
 

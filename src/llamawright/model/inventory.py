@@ -88,7 +88,6 @@ class Available:
     """A pinned set that can be provided without root, with its download size in bytes.
 
     ``root`` is where it stands once provided; ``present`` says whether it does already.
-    ``pinned``: every file's digest is known here, not only stated by its vendor.
     """
 
     role: Role
@@ -99,7 +98,6 @@ class Available:
     root: Path
     present: bool
     facts: tuple[tuple[str, str], ...] = ()
-    pinned: bool = True
 
     def fact(self, name: str) -> str:
         """Return one fact, or the empty string."""

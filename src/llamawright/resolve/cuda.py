@@ -61,7 +61,7 @@ def choose_cuda(
 
     An installed toolkit goes before a provided one, one that this machine's driver knows
     before one that is newer than it, what the store holds before what must be downloaded,
-    pinned files before those that only their vendor vouches for; then the newest counts.
+    a set that was tried before one that nobody has fetched yet; then the newest counts.
     """
     wanted = wanted_codes(request.archs, field.inventory.gpus)
     if isinstance(wanted, Conflict):
@@ -192,8 +192,13 @@ def _allowed(toolkit: Toolkit, choice: str) -> bool:
 
 def _rank(toolkit: Toolkit, gpus: Gpus) -> tuple[bool, bool, bool, bool, Version]:
     newer = bool(gpus.cuda) and Version(toolkit.release) > Version(gpus.cuda)
-    pinned = all(a.pinned for a in toolkit.provisions)
-    return toolkit.where != PROVIDED, not newer, not toolkit.missing, pinned, toolkit.number
+    return (
+        toolkit.where != PROVIDED,
+        not newer,
+        not toolkit.missing,
+        not toolkit.untried,
+        toolkit.number,
+    )
 
 
 def _unusable(asked: _Question, allowed: list[_Judged], every: list[_Judged]) -> Conflict:
@@ -239,6 +244,8 @@ def _warnings(best: _Judged, asked: _Question) -> Iterator[str]:
         yield f"offline, and {toolkit.name} is not in the store yet"
     elif toolkit.missing:
         yield f"{toolkit.name}: {toolkit.missing / 1e6:,.0f} MB are downloaded first"
+    if toolkit.untried and toolkit.missing:
+        yield f"{toolkit.name}: {toolkit.untried}"
     if asked.gpus.presence is Presence.BROKEN:
         yield f"this machine's NVIDIA driver does not answer: {asked.gpus.reason}"
     for card in asked.gpus.cards:

@@ -60,6 +60,11 @@ class Toolkit:
         """Return the bytes to download before it can be used."""
         return sum(a.size for a in self.provisions if not a.present)
 
+    @property
+    def untried(self) -> str:
+        """Return why nobody has proved it yet, empty for one that is known to work."""
+        return next((text for a in self.provisions if (text := a.fact(Fact.UNTRIED))), "")
+
     def compiles(self, code: GpuCode) -> bool:
         """Whether its nvcc makes this code; an ``f`` or ``a`` code must be known by its suffix."""
         number = str(code.number)

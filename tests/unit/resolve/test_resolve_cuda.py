@@ -75,10 +75,13 @@ def test_what_is_installed_goes_before_what_must_be_downloaded() -> None:
     assert toolkit_of(plan(machine(CUDA_13_0, sets=(SET_12_4,)), wanted("61"))) == "12.4.131"
 
 
-def test_of_what_can_be_provided_the_store_s_own_and_the_pinned_go_first() -> None:
-    vendor = replace(cuda_set("12.9.86", CODES_12_9, gcc=14), pinned=False)
+def test_of_what_can_be_provided_the_store_s_own_and_the_tried_go_first() -> None:
+    vendor = cuda_set("12.9.86", CODES_12_9, gcc=14)
+    vendor = replace(vendor, facts=(*vendor.facts, (Fact.UNTRIED, "never fetched")))
     assert toolkit_of(plan(machine(sets=(vendor, SET_12_4)), wanted("61"))) == "12.4.131"
-    assert toolkit_of(plan(machine(sets=(vendor,)), wanted("61"))) == "12.9.86"
+    alone = plan(machine(sets=(vendor,)), wanted("61"))
+    assert toolkit_of(alone) == "12.9.86"
+    assert any(w.endswith(": never fetched") for w in alone.warnings)
     there = replace(vendor, present=True)
     assert toolkit_of(plan(machine(sets=(SET_12_4, there)), wanted("61"))) == "12.9.86"
     assert toolkit_of(plan(machine(sets=(SET_12_4, SET_13_0)), wanted("89"))) == "13.0.88"
