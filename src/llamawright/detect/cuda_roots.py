@@ -21,8 +21,8 @@ REGISTRY = "registry"
 SYSTEM = "system"
 VENDOR = "NVIDIA GPU Computing Toolkit/CUDA"
 DEBIAN = "lib/nvidia-cuda-toolkit"
-# What distributions put below a prefix; Ubuntu's lib/cuda holds empty folders (case C11).
-PACKAGED = (DEBIAN, "lib/cuda")
+# Comes with Debian's package and holds no toolkit; alone, it looks like one (case C11).
+PHANTOM = "lib/cuda"
 # The installed toolkits by version, as Windows' registry names their folders.
 Registry = Callable[[], tuple[tuple[str, str], ...]]
 
@@ -89,7 +89,8 @@ def _installed(around: Surroundings, registry: Registry) -> Iterator[tuple[Path,
     for prefix in around.prefixes:
         yield prefix / "cuda", SYSTEM
         yield from ((p, SYSTEM) for p in _newest(prefix, "cuda-*"))
-        yield from ((prefix / name, SYSTEM) for name in PACKAGED)
+        packaged = (prefix / DEBIAN).is_dir()
+        yield prefix / (DEBIAN if packaged else PHANTOM), SYSTEM
     yield around.root / "opt" / "cuda", SYSTEM
     yield from ((p, SYSTEM) for p in _newest(around.root / "opt", "cuda-*"))
 

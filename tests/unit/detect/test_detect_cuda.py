@@ -136,7 +136,10 @@ def test_a_bad_wrapper_does_not_spoil_the_good_root(tmp_path: Path) -> None:
     assert isinstance(good, Found)
 
 
-@pytest.mark.parametrize(("name", "where"), [("debian13", "PATH"), ("usr-as-home", "CUDA_HOME")])
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("debian13", "PATH"), ("usr-as-home", "CUDA_HOME"), ("debian-with-phantom", "PATH")],
+)
 def test_debians_packages_are_one_root_spread_over_usr(
     tmp_path: Path, name: str, where: str
 ) -> None:
@@ -267,12 +270,18 @@ def test_every_sighting_is_whole(tmp_path: Path, name: str) -> None:
             assert path.exists()
 
 
-def test_a_toolkit_without_a_notice_is_found_all_the_same(tmp_path: Path) -> None:
+def test_a_notice_is_looked_for_with_the_toolkit_and_its_packages(tmp_path: Path) -> None:
     machine = stand_up_cuda("cuda124", tmp_path)
     (tmp_path / "usr/local/cuda-12.4/EULA.txt").unlink()
     (seen,) = cuda.survey(around(machine))
     assert isinstance(seen, Found)
     assert seen.fact(Fact.LICENSE) == ""
+    packaged = tmp_path / "usr/share/doc/cuda-cudart-12-4/copyright"
+    packaged.parent.mkdir(parents=True)
+    packaged.write_text("notice of the package")
+    (seen,) = cuda.survey(around(machine))
+    assert isinstance(seen, Found)
+    assert seen.fact(Fact.LICENSE) == str(packaged)
     notice = tmp_path / "usr/local/cuda-12.4/dist-info/nvidia_cuda_runtime-1/licenses/License.txt"
     notice.parent.mkdir(parents=True)
     notice.write_text("notice")
