@@ -67,7 +67,8 @@ def _machine(inventory: Inventory) -> Iterator[str]:
     memory = quantity(inventory.memory, "bytes")
     yield f"machine: {inventory.platform.tag}, {inventory.cores} cores, {memory} memory"
     gpus = inventory.gpus
-    driver = f" (driver {gpus.driver}, up to CUDA {gpus.cuda})" if gpus.driver else ""
+    newest = f", up to CUDA {gpus.cuda}" if gpus.cuda else ""
+    driver = f" (driver {gpus.driver}{newest})" if gpus.driver else ""
     for card in gpus.cards:
         size, kind = quantity(card.memory, "bytes"), dotted(card.capability)
         yield f"card {card.index}: {card.name}, {size}, compute capability {kind}{driver}"

@@ -18,12 +18,14 @@ class Wanted:
 
     ``codes`` must be compiled, whatever the toolkit; ``here`` are those of this machine's
     own cards. ``release`` and ``majors`` are added as far as the toolkit knows them.
+    ``spelled``: the user said ``-real`` or PTX somewhere, so nothing is added.
     """
 
     codes: tuple[GpuCode, ...] = ()
     here: tuple[GpuCode, ...] = ()
     release: bool = False
     majors: bool = False
+    spelled: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -47,6 +49,7 @@ def wanted_codes(words: tuple[str, ...], gpus: Gpus) -> Wanted | Conflict:
         here=native,
         release=RELEASE in words,
         majors=ALL_MAJOR in words,
+        spelled=any(w.endswith("-real") for w in words) or any(c.ptx for c in named),
     )
 
 
@@ -68,7 +71,8 @@ def planned_codes(
     """Return the codes that a toolkit is to compile, and what a reader should know.
 
     Named cards get machine code. PTX is only the way forward for cards that do not exist
-    yet: of the highest code that was named, unless PTX was named or all is for this machine.
+    yet: of the highest code that was named, unless the words spell out what is compiled or
+    all is for this machine.
     """
     numbers = {k for k in known if k.isdigit()}
     codes = set(wanted.codes)
@@ -87,7 +91,8 @@ def planned_codes(
         codes |= {GpuCode(number=n) for n in {*majors, lowest} if n}
     notes = [f"the toolkit does not know {', '.join(left_out)}"] if left_out else []
     exact = {_exact(c, rule) for c in codes}
-    if not any(c.ptx for c in exact) and exact - {_exact(c, rule) for c in wanted.here}:
+    ready = wanted.spelled or any(c.ptx for c in exact)
+    if not ready and exact - {_exact(c, rule) for c in wanted.here}:
         exact |= set(_forward(exact))
     return tuple(sorted(exact)), tuple(notes)
 

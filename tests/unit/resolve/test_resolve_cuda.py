@@ -185,6 +185,12 @@ def test_words_add_up_and_ptx_that_was_named_is_all_the_ptx_there_is() -> None:
     assert codes(made) == "compute_61 sm_75 sm_89"
 
 
+def test_what_is_spelled_out_is_compiled_as_it_stands() -> None:
+    assert codes(plan(machine(CUDA_12_4), wanted("89-real"))) == "sm_89"
+    assert codes(plan(machine(CUDA_12_4), wanted("61-real", "89"))) == "sm_61 sm_89"
+    assert codes(plan(machine(CUDA_12_4), wanted("61", "compute_80"))) == "sm_61 compute_80"
+
+
 def test_a_code_that_upstream_makes_exact_brings_no_ptx() -> None:
     """120 becomes 120a, whose PTX no later card takes."""
     made = plan(machine(CUDA_12_9), wanted("120"))
