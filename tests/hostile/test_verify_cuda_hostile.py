@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from llamawright.verify.cuda_cards import FIELDS, read_cuda, read_rows, visible_
 from llamawright.verify.cuda_gate import access, meant, older
 from llamawright.verify.judge import Ruling
 from llamawright.verify.logs import read_load
-from llamawright.verify.nvidia import read_processes
+from llamawright.verify.nvidia import read_cards, read_processes
 from llamawright.verify.patterns import BUILD_11312
 from llamawright.verify.witness import Witness
 from verify_cuda_kit import cuda_facts, smi_result
@@ -70,6 +71,19 @@ def test_any_two_versions_are_compared_one_way(left: str, right: str) -> None:
 def test_any_log_line_is_read(line: str) -> None:
     facts = read_load([line, f"  Device 0: {line}, compute capability 9.0"], BUILD_11312)
     assert all(capability >= 0 for _, capability in facts.cards.values())
+
+
+@pytest.mark.parametrize("odd", ["²", "٣", "9" * 5000, "-0", "1e3", "0x1"])
+def test_digits_that_are_no_numbers_are_left_out(odd: str) -> None:
+    rows, _ = read_rows(LINE)
+    assert visible_rows(rows, odd) == ()
+    assert read_rows(LINE.replace("143771", odd))[0][0].memory == 0
+    assert read_rows(LINE.replace("9.0", odd))[0][0].capability == 0
+    assert read_processes(f"41:00.0, {odd}, {odd}") == ()
+    assert read_cards(f"41:00.0, x, {odd}, {odd}, 580") == ()
+    assert not older(odd, "525")
+    line = f"  Device {odd}: x, compute capability {odd}.0"
+    assert len(read_load([line], BUILD_11312).cards) <= 1
 
 
 def test_a_name_cannot_shift_the_columns() -> None:

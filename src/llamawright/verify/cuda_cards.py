@@ -8,7 +8,7 @@ from pathlib import Path
 
 from llamawright.errors import ToolMissingError
 from llamawright.process import Ending, Result, ask
-from llamawright.verify.nvidia import FORMAT, MIB, find_smi, normal_pci
+from llamawright.verify.nvidia import FORMAT, MIB, find_smi, is_number, normal_pci
 from llamawright.verify.witness import Sighting, Witness
 
 FIELDS = ("index", "pci.bus_id", "uuid", "name", "memory.total", "driver_version", "compute_cap")
@@ -99,7 +99,7 @@ def read_rows(text: str) -> tuple[tuple[Row, ...], str]:
     rows, odd = [], ""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) not in (len(FIELDS), len(FIELDS) - 1) or not cells[0].isdigit():
+        if len(cells) not in (len(FIELDS), len(FIELDS) - 1) or not is_number(cells[0]):
             continue
         index, pci, uuid, name, memory, driver = cells[: len(FIELDS) - 1]
         if not normal_pci(pci) or "ERR!" in line or "Unknown Error" in line:
@@ -112,9 +112,9 @@ def read_rows(text: str) -> tuple[tuple[Row, ...], str]:
                 pci=normal_pci(pci),
                 uuid=uuid,
                 name=name,
-                memory=int(memory) * MIB if memory.isdigit() else 0,
+                memory=int(memory) * MIB if is_number(memory) else 0,
                 driver=driver,
-                capability=int(capability) if capability.isdigit() else 0,
+                capability=int(capability) if is_number(capability) else 0,
             )
         )
     return tuple(sorted(rows, key=lambda r: r.pci)), odd
@@ -149,7 +149,7 @@ def visible_rows(rows: Sequence[Row], visible: str | None) -> tuple[Row, ...] | 
     for word in (w.strip() for w in visible.split(",")):
         if word.startswith("MIG-"):
             return None
-        if word.isdigit():
+        if is_number(word):
             row = rows[int(word)] if int(word) < len(rows) else None
         else:
             named = [r for r in rows if word.startswith("GPU-") and r.uuid.startswith(word)]

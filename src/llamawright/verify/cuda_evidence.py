@@ -10,6 +10,7 @@ from llamawright.model.verdict import Device
 from llamawright.verify.cuda_gate import PREFIX, Access
 from llamawright.verify.cuda_runtime import Runtime
 from llamawright.verify.evidence import Evidence, Kind, grade, make_evidence
+from llamawright.verify.nvidia import is_number
 from llamawright.verify.patterns_cuda import JIT_MAPPED, RUNTIME_MAPPED
 
 
@@ -40,7 +41,7 @@ def device_code(code: Access, facts: CudaFacts | None, libraries: Iterable[str])
 def capability(code: Access, device: Device, cards: Mapping[int, tuple[str, int]]) -> Evidence:
     """Judge whether CUDA's own lines, as the artifact prints them, speak of the same card."""
     number = device.id.removeprefix(PREFIX)
-    own = cards.get(int(number)) if number.isdigit() else None
+    own = cards.get(int(number)) if is_number(number) else None
     readable = own is not None and bool(code.capability)
     expected = f"{device.name}, {dotted(code.capability) if code.capability else 'any'}"
     return make_evidence(

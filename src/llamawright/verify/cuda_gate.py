@@ -9,7 +9,7 @@ from llamawright.model.cuda import CudaFacts, GpuCode, best_code, dotted, parse_
 from llamawright.model.verdict import State
 from llamawright.verify.choose import Candidate
 from llamawright.verify.judge import Ruling
-from llamawright.verify.nvidia import normal_pci
+from llamawright.verify.nvidia import is_number, normal_pci
 from llamawright.verify.patterns_cuda import TOOLKITS
 from llamawright.verify.witness import Sighting, Witness
 
@@ -129,7 +129,7 @@ def older(version: str, than: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+    return tuple(int(part) for part in version.split(".") if is_number(part))
 
 
 def build_command(capability: int) -> str:

@@ -22,6 +22,7 @@ MIB = 1 << 20
 _COLUMNS = 5
 _PROCESS_COLUMNS = 3
 _PCI_PARTS = 3
+_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ def read_cards(text: str) -> tuple[Card, ...]:
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
     cards = []
     for row in rows:
-        if len(row) == _COLUMNS and row[2].isdigit() and row[3].isdigit():
+        if len(row) == _COLUMNS and is_number(row[2]) and is_number(row[3]):
             place, name, used, total, driver = row
             cards.append(
                 Card(
@@ -62,9 +63,14 @@ def read_processes(text: str) -> tuple[tuple[str, int, int], ...]:
     found = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) == _PROCESS_COLUMNS and cells[1].isdigit() and cells[2].isdigit():
+        if len(cells) == _PROCESS_COLUMNS and is_number(cells[1]) and is_number(cells[2]):
             found.append((normal_pci(cells[0]), int(cells[1]), int(cells[2]) * MIB))
     return tuple(found)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number that ``int`` takes: ``²`` is a digit too, and none."""
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def normal_pci(text: str) -> str:

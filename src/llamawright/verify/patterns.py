@@ -75,7 +75,8 @@ BUILD_11312 = PatternSet(
     ),
     cuda_found=re.compile(r"ggml_cuda_init: found (?P<count>\d+) CUDA devices"),
     cuda_card=re.compile(
-        r"Device (?P<index>\d+): (?P<name>.+), compute capability (?P<major>\d+)\.(?P<minor>\d)"
+        r"Device (?P<index>\d{1,3}): (?P<name>.+), "
+        r"compute capability (?P<major>\d{1,2})\.(?P<minor>\d)"
     ),
     cuda_failed=re.compile(r"failed to initialize CUDA: (?P<why>.+)$"),
 )
