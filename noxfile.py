@@ -39,7 +39,7 @@ def build_vulkan(session: nox.Session) -> None:
 
 @nox.session(name="build-cuda", venv_backend="none")
 def build_cuda(session: nox.Session) -> None:
-    """Do the same with CUDA, for this machine's card or for others: -- --arch sm_61 --arch sm_89."""
+    """Do the same with CUDA, for the card in this machine or for others: -- --arch sm_61."""
     llamawright(session, "build", "cuda")
 
 

@@ -109,7 +109,7 @@ class StubPipeline:
     fails: BaseException | None = None
     calls: list[str] = field(default_factory=list)
     watched: tuple[Path, ...] = ()
-    wanted: ProofRequest = ProofRequest()
+    wanted: ProofRequest = field(default_factory=ProofRequest)
 
     @property
     def result_file(self) -> Path:

@@ -16,7 +16,7 @@ from llamawright.model.artifact import Manifest
 from llamawright.model.inventory import Role
 from llamawright.model.plan import PatchedTree, Plan, SourceTree
 from llamawright.model.platform import Backend
-from llamawright.model.request import Request, SoftwareDriver, VerifyRequest
+from llamawright.model.request import ProofRequest, Request, SoftwareDriver, VerifyRequest
 from llamawright.model.toolchain import ProvidedSet, Toolchains
 from llamawright.model.verdict import Proof, Verdict
 from llamawright.pipeline import Pipeline
@@ -39,6 +39,11 @@ SETS = (
     provided("vulkan-debian13", Role.VULKAN),
     provided("driver-linux", Role.DRIVER),
 )
+
+
+def proof_of(flags: Namespace) -> ProofRequest:
+    """Return what the flags alone say of a proof."""
+    return build_proof(vars(flags), env={}, settings_file=None)
 
 
 @dataclass
@@ -106,7 +111,7 @@ class Rooms:
         """Return a pipeline for a build line, its request changed as told."""
         flags = make_parser().parse_args(["build", "vulkan", *words])
         made = recipe(path=str(self.root / "tiny.toml"))
-        proof = build_proof(vars(flags), env={}, settings_file=None)
+        proof = proof_of(flags)
         told = {k: wish.pop(k) for k in ("device", "model", "offline") if k in wish}
         base = Request(
             recipe=made, backend=Backend.VULKAN, platform=LINUX, dist=self.root / "dist",
@@ -127,7 +132,7 @@ class Rooms:
         toolchains: Toolchains = replace(NO_TOOLCHAINS, sets=SETS)
         return Pipeline(
             recipe=request.recipe if request else recipe(), request=request, platform=LINUX,
-            wanted=request.proof if request else build_proof(vars(flags), env={}, settings_file=None),
+            wanted=request.proof if request else proof_of(flags),
             toolchains=toolchains, store=Store(self.root / "store"), reporter=Told(), flags=flags,
         )  # fmt: skip
 

@@ -234,31 +234,43 @@ def _would_do(toolkit: Toolkit) -> str:
 
 
 def _warnings(best: _Judged, asked: _Question) -> Iterator[str]:
-    toolkit, compiler = best.toolkit, asked.compiler
+    yield from _of_host(best, asked.compiler)
+    yield from _of_toolkit(best.toolkit, asked)
+    yield from _of_machine(best, asked)
+    ptx = [c.name for c in best.codes if c.ptx]
+    if len(ptx) == len(best.codes):
+        yield f"only PTX ({', '.join(ptx)}): every card compiles it at its first start"
+
+
+def _of_host(best: _Judged, compiler: Found | None) -> Iterator[str]:
     if best.host is not None and compiler is not None and best.host != compiler:
         yield (
-            f"nvcc compiles host code with {best.host.path}: {toolkit.told} does not take "
+            f"nvcc compiles host code with {best.host.path}: {best.toolkit.told} does not take "
             f"{compiler.name} {compiler.version}"
         )
+
+
+def _of_toolkit(toolkit: Toolkit, asked: _Question) -> Iterator[str]:
     if toolkit.missing and asked.request.proof.offline:
         yield f"offline, and {toolkit.name} is not in the store yet"
     elif toolkit.missing:
         yield f"{toolkit.name}: {toolkit.missing / 1e6:,.0f} MB are downloaded first"
     if toolkit.untried and toolkit.missing:
         yield f"{toolkit.name}: {toolkit.untried}"
-    if asked.gpus.presence is Presence.BROKEN:
-        yield f"this machine's NVIDIA driver does not answer: {asked.gpus.reason}"
-    for card in asked.gpus.cards:
-        if card.capability and not any(c.runs_on(card.capability) for c in best.codes):
-            yield f"{card.name} ({dotted(card.capability)}) in this machine cannot run this build"
-    if _older(asked.gpus.driver, _least(toolkit, asked)):
-        driver = asked.gpus.driver
-        yield f"the driver {driver} of this machine cannot run CUDA {toolkit.version} code"
     if toolkit.license is None and (asked.rule.cuda or CudaRule()).bundled:
         yield (
             f"{toolkit.told} has no licence text, so cudart and cuBLAS are not packed: "
             f"the artifact runs where CUDA {toolkit.number.major} is installed"
         )
-    ptx = [c.name for c in best.codes if c.ptx]
-    if len(ptx) == len(best.codes):
-        yield f"only PTX ({', '.join(ptx)}): every card compiles it at its first start"
+
+
+def _of_machine(best: _Judged, asked: _Question) -> Iterator[str]:
+    gpus = asked.gpus
+    if gpus.presence is Presence.BROKEN:
+        yield f"this machine's NVIDIA driver does not answer: {gpus.reason}"
+    for card in gpus.cards:
+        if card.capability and not any(c.runs_on(card.capability) for c in best.codes):
+            yield f"{card.name} ({dotted(card.capability)}) in this machine cannot run this build"
+    if _older(gpus.driver, _least(best.toolkit, asked)):
+        version = best.toolkit.version
+        yield f"the driver {gpus.driver} of this machine cannot run CUDA {version} code"

@@ -137,7 +137,7 @@ def test_words_that_say_nothing_are_refused(world: World, words: dict[str, str])
     edited = copy(world)
     edit(edited, "src/a.cpp", "line 5\n", "line five\n")
     with pytest.raises(PatchError):
-        make(world, edited, **words)
+        make(world, edited, name="next", counted=list_files, **words)
     assert not world.folder.exists()
 
 
