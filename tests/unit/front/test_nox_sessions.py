@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 pytest_plugins = ("front_kit",)
 
 CONTENTS = [
-    "build-vulkan", "build-cuda", "build-cpu", "verify", "doctor", "plan", "explain", "patches", "tests",
+    "build-vulkan", "build-cuda", "build-cpu", "verify", "doctor", "plan", "explain", "patches",
+    "tests",
     "tests-slow", "lint", "types", "docs", "bench", "lock",
 ]  # fmt: skip
 CHILD = """
