@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+import psutil
 import pytest
 import zstandard
 
@@ -41,12 +42,21 @@ PCI = "0000:41:00.0"
 LLVMPIPE = "llvmpipe (LLVM 15.0.6, 256 bits)"
 FAKE = Path(__file__).parent / "fakes" / "verify_llama.py"
 GOLDEN = Path(__file__).parent / "golden" / "verify"
-PROGRAMS = ("llama-completion", "llama-perplexity", "llama-bench")
+PROGRAMS = ("llama-completion", "llama-perplexity", "llama-bench", "llama-quantize")
 PROMPTS = (
     Prompt(text="The capital of France is", tokens=4, expect="Paris"),
     Prompt(text="One, two,", tokens=3, expect="three"),
 )
 ANSWERS = {PROMPTS[0].text: " Paris.", PROMPTS[1].text: " three, four"}
+
+
+def left_running() -> list[psutil.Process]:
+    """Return the living children of this process; the guard of long ones stays as long as we."""
+    return [
+        p
+        for p in psutil.Process().children(recursive=True)
+        if "process_guard.py" not in " ".join(p.cmdline())
+    ]
 
 
 @cache
@@ -68,6 +78,7 @@ def verification(**changes: object) -> Verification:
         "first_token_s": 10.0,
         "total_s": 30.0,
         "output_cap": 1 << 20,
+        "types": (),
     }
     return replace(recipe().verification, **{**quick, **changes})  # type: ignore[arg-type]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
 STORE_VARIABLE = "LLAMAWRIGHT_STORE"
+LAST_WRITE_S = 0.3
 
 
 def store_root() -> Path:
@@ -47,7 +50,14 @@ def remove_tree(root: Path) -> None:
     if root.is_symlink() or root.is_file():
         root.unlink()
     elif root.exists():
-        shutil.rmtree(root, onerror=_unlock)
+        try:
+            shutil.rmtree(root, onerror=_unlock)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+            # A program of a killed run may have written its last file there meanwhile.
+            time.sleep(LAST_WRITE_S)
+            shutil.rmtree(root, onerror=_unlock)
 
 
 def _unlock(function: Callable[[str], object], path: str, _error: object) -> None:

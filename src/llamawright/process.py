@@ -163,7 +163,7 @@ class _Run:
             sink = stack.enter_context(self.log.open("ab")) if self.log else None
             child = self._start()
             stack.callback(kill_tree, child)
-            stack.enter_context(_registered(child))
+            stack.enter_context(_registered(child, guarded=self.limits.total_s > SHORT_S))
             try:
                 self._pump(child, sink, start)
             except KeyboardInterrupt:
@@ -344,22 +344,54 @@ def _bound_to_parent(command: Command, limits: Limits) -> tuple[str, ...]:
     """Return the argument list that makes a long run die with this process.
 
     ``setpriv`` (util-linux) sets the parent-death signal and then becomes the program:
-    SIGTERM lets ninja end its own children even when this process was killed by SIGKILL.
+    SIGTERM lets ninja end its own children even when this process was killed by SIGKILL;
+    what programs do not end themselves, the guard does.
     """
     setpriv = shutil.which("setpriv") if limits.total_s > SHORT_S else None
     return (setpriv, "--pdeathsig", "TERM", "--", *command.argv) if setpriv else command.argv
 
 
+class _Guard:
+    """The program that ends our long children's groups when we are killed; started once."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def tell(self, word: str) -> None:
+        """Note or take back a group; a guard that cannot be had costs nothing but the guard."""
+        with self.lock, contextlib.suppress(OSError):
+            if self.child is None or self.child.poll() is not None:
+                script = Path(__file__).with_name("process_guard.py")
+                self.child = subprocess.Popen(
+                    (sys.executable, "-I", "-S", str(script)),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            if self.child.stdin is not None:
+                self.child.stdin.write(f"{word}\n".encode())
+                self.child.stdin.flush()
+
+
+_GUARD = _Guard()
 _LIVE: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @contextlib.contextmanager
-def _registered(child: subprocess.Popen[bytes]) -> Iterator[None]:
+def _registered(child: subprocess.Popen[bytes], *, guarded: bool) -> Iterator[None]:
+    """Note a child for signal handlers, and a long one for the case that we are killed."""
     _LIVE[child.pid] = child
+    guarded = guarded and sys.platform != "win32"
+    if guarded:
+        _GUARD.tell(f"+{child.pid}")
     try:
         yield
     finally:
         _LIVE.pop(child.pid, None)
+        if guarded:
+            _GUARD.tell(f"-{child.pid}")
 
 
 def kill_all() -> None:

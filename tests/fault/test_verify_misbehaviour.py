@@ -7,11 +7,20 @@ import signal
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from llamawright.model.verdict import Outcome, State, Verdict
-from verify_kit import GPU, LLVMPIPE, PROMPTS, Bench, bench, manifest, pack, verification
+from verify_kit import (
+    GPU,
+    LLVMPIPE,
+    PROMPTS,
+    Bench,
+    bench,
+    left_running,
+    manifest,
+    pack,
+    verification,
+)
 
 __all__ = ["bench"]
 
@@ -106,7 +115,7 @@ def test_a_hang_is_stopped_at_its_phase_and_leaves_no_process(bench: Bench, phas
     )  # fmt: skip
     assert verdict.runs[-1].returncode is None
     assert time.monotonic() - began < 12
-    assert not psutil.Process().children(recursive=True)
+    assert not left_running()
 
 
 def test_wrong_numbers_at_one_batch_size_only_are_found(bench: Bench) -> None:

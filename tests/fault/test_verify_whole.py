@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import psutil
 import pytest
 
 from llamawright import codec
@@ -18,7 +17,7 @@ from llamawright.errors import (
 from llamawright.model.platform import Backend, Platform, System
 from llamawright.model.verdict import Outcome, State, Verdict
 from llamawright.verify import summary, write_report
-from verify_kit import GPU, LLVMPIPE, PCI, PROMPTS, Bench, bench, gguf, verification
+from verify_kit import GPU, LLVMPIPE, PCI, PROMPTS, Bench, bench, gguf, left_running, verification
 
 __all__ = ["bench"]
 
@@ -62,7 +61,7 @@ def test_the_verdict_survives_json_and_becomes_a_report(bench: Bench, tmp_path: 
 def test_nothing_is_left_behind_and_nothing_still_runs(bench: Bench) -> None:
     bench.prove_in_software()
     assert not list((bench.root / "store" / "work").glob("verify-*"))
-    assert not psutil.Process().children(recursive=True)
+    assert not left_running()
 
 
 def test_each_phase_is_in_the_journal_before_it_begins_and_ended_after(bench: Bench) -> None:

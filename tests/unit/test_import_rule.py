@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "paths": set[str](),
     "codec": {"digest"},
     "process": {"errors", "model"},
+    "process_guard": set[str](),
     "store": {"model", "errors", "digest", "codec", "paths", "process"},
     "transfer": {"model", "errors", "digest", "codec", "paths", "process", "store"},
     "stamp": {"model", "errors", "digest", "codec", "paths"},

@@ -78,6 +78,7 @@ class _Rule:
     allowed_imports: _Imports = _Imports()
     options: dict[str, object] = dataclasses.field(default_factory=dict)
     cuda: CudaRule | None = None
+    max_mean_kld: Threshold | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +205,9 @@ def _check_verification(verification: Verification, place: Place) -> None:
     for name in ("max_mean_kld", "min_top1"):
         threshold: Threshold = getattr(verification, name)
         checks.check_positive(threshold.value, place.at(name).at("value"))
+    for number, kind in enumerate(verification.types):
+        limit = place.at("types").at(number).at("max_mean_kld").at("value")
+        checks.check_positive(kind.max_mean_kld.value, limit)
 
 
 def _rule(name: str, rule: _Rule, place: Place) -> BackendRule:
@@ -214,6 +218,8 @@ def _rule(name: str, rule: _Rule, place: Place) -> BackendRule:
         )
     spot = place.at(name)
     _check_capabilities(rule, spot)
+    if rule.max_mean_kld is not None:
+        checks.check_positive(rule.max_mean_kld.value, spot.at("max_mean_kld").at("value"))
     if (rule.min_headers_patched or 0) > (rule.min_headers or 0):
         raise spot.at("min_headers_patched").refuse(
             "min_headers_patched is above min_headers",
@@ -232,6 +238,7 @@ def _rule(name: str, rule: _Rule, place: Place) -> BackendRule:
         required_capabilities=rule.required_capabilities,
         allowed_imports=rule.allowed_imports.all,
         cuda=_cuda(rule, spot, Backend(name)),
+        max_mean_kld=rule.max_mean_kld,
     )
 
 

@@ -147,6 +147,7 @@ class BackendRule:
     CMake's own ``GGML_AVAILABLE_BACKENDS`` names them. ``min_headers`` is the least
     ``VK_HEADER_VERSION`` (the patch number, which only ever rises: 204 < 239 < 309) that
     compiles unpatched, ``min_headers_patched`` the least that compiles with our series.
+    ``max_mean_kld`` replaces the verification's own where the backend's kernels round more.
     """
 
     backend: Backend
@@ -160,6 +161,7 @@ class BackendRule:
     required_capabilities: tuple[str, ...] = ()
     allowed_imports: tuple[str, ...] = ()
     cuda: CudaRule | None = None
+    max_mean_kld: Threshold | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +195,17 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelType:
+    """A quantisation that the artifact's own quantiser makes of the pinned model.
+
+    ``name`` as ``llama-quantize`` takes it (``F16``); ``max_mean_kld`` as for the model itself.
+    """
+
+    name: str
+    max_mean_kld: Threshold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """How much is computed: ``chunks`` of ``context`` tokens of the text at each batch size.
 
@@ -212,8 +225,9 @@ class Verification:
 
     ``hardware`` is the work for a real device, ``software`` that for one that is a CPU in
     disguise and computes a few tokens a second; without them ``context`` and ``chunks`` are
-    computed in one batch. ``baselines`` are the CPU variants that a CPU artifact is compared
-    with, the plainest of each machine.
+    computed in one batch. ``types`` are proved on hardware beside the model's own type, with
+    the pinned model only: an own one may be too large to be made anew. ``baselines`` are the
+    CPU variants that a CPU artifact is compared with, the plainest of each machine.
     """
 
     model: ModelPin
@@ -231,6 +245,7 @@ class Verification:
     hardware: Workload | None = None
     software: Workload | None = None
     baselines: tuple[str, ...] = ()
+    types: tuple[ModelType, ...] = ()
 
     def workload(self, *, software: bool) -> Workload:
         """Return how much is computed on a hardware or a software device."""

@@ -61,6 +61,7 @@ class Check:
 class Numbers:
     """How far the device's probabilities are from the reference's, at one batch size.
 
+    ``type`` is the quantisation that was made for it, empty for the model as it is.
     ``mean_kld`` is the mean Kullback-Leibler divergence in nats over ``positions`` tokens,
     ``top1`` the share of them whose likeliest next token is the same.
     """
@@ -70,6 +71,7 @@ class Numbers:
     top1: float
     positions: int
     per_chunk: tuple[float, ...]
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

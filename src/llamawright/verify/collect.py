@@ -72,7 +72,13 @@ def collect(runs: Runs, demand: Demand, observed: Observed, patterns: PatternSet
     numbers = []
     for batch, run in zip(demand.work.batches, compared, strict=True):
         table = read_numbers(run.stdout, patterns, context=demand.work.context, batch=batch)
-        found += evidence.divergence(table, batch, demand.work.chunks, demand.verification)
+        found += evidence.divergence(
+            table,
+            f"batch {batch}",
+            demand.work.chunks,
+            most=demand.verification.max_mean_kld.value,
+            least=demand.verification.min_top1.value,
+        )
         numbers += [table] if table else []
     speed, token_s = _speed(greedy, compared, rest, demand)
     return Collected(evidence=tuple(found), numbers=tuple(numbers), speed=speed, token_s=token_s)

@@ -80,6 +80,11 @@ def compare_logits(
     )  # fmt: skip
 
 
+def requantise(program: Path, model: Path, out: Path, kind: str) -> tuple[str, ...]:
+    """Make another type of a model; what was rounded once stays as it is in a finer type."""
+    return (str(program), "--allow-requantize", str(model), str(out), kind)
+
+
 def bench(program: Path, model: Path, target: Target) -> tuple[str, ...]:
     """Measure generation speed; a prompt's would compile its kernels once more, for seconds."""
     return (

@@ -25,7 +25,9 @@ from llamawright.verify.logs import read_load
 from llamawright.verify.memory import MemoryWatch, maps_readable
 from llamawright.verify.runs import Course
 from llamawright.verify.setup import Setting
+from llamawright.verify.supervise import Finished
 from llamawright.verify.survey import Chosen
+from llamawright.verify.types import TypeRuns, judge_types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +45,19 @@ class Attempt:
     watch: MemoryWatch
     told: str
     code: Access | None = None
+    types: tuple[TypeRuns, ...] = ()
+
+    @property
+    def runs_of_types(self) -> tuple[Finished, ...]:
+        """Return every run of the other types, in order."""
+        return tuple(run for each in self.types for run in each.runs)
 
     @property
     def records(self) -> tuple[RunRecord, ...]:
         """Return every run for the verdict, the device list first."""
         view = self.chosen.view
         first = (view.run,) if view else ()
-        every = (*first, *self.runs.reference, *self.runs.device)
+        every = (*first, *self.runs.reference, *self.runs.device, *self.runs_of_types)
         return records(every, self.setting.stage.patterns)
 
 
@@ -68,10 +76,12 @@ def conclude(attempt: Attempt, draft: Draft) -> Verdict:
         )
     observed, demand = _observed(attempt), _demand(attempt)
     found = collect(attempt.runs, demand, observed, patterns)
-    every = (*_listed(attempt), *_of_cuda(attempt), *found.evidence)
+    of_types, more = judge_types(attempt.types, attempt.course, patterns)
+    every = (*_listed(attempt), *_of_cuda(attempt), *found.evidence, *of_types)
+    numbers = (*found.numbers, *more)
     ruling = rule(
         every,
-        found.numbers,
+        numbers,
         software=attempt.chosen.device.software,
         needed=needed_kinds(cpu=attempt.setting.cpu, pinned=demand.pinned),
     )
@@ -82,7 +92,7 @@ def conclude(attempt: Attempt, draft: Draft) -> Verdict:
         checks=[e.check for e in every],
         runs=attempt.records,
         speed=found.speed,
-        numbers=found.numbers,
+        numbers=numbers,
         token_s=found.token_s,
         reference=attempt.told,
         patterns=patterns.version,
@@ -100,7 +110,7 @@ def _vanished(attempt: Attempt) -> Ruling | None:
 
 
 def _failed_run(attempt: Attempt) -> Ruling | None:
-    for run in (*attempt.runs.reference, *attempt.runs.device):
+    for run in (*attempt.runs.reference, *attempt.runs.device, *attempt.runs_of_types):
         failure = run_failure(run)
         if failure is not None:
             return rule_failure(*failure, of_reference=not run.task.on_device)

@@ -89,6 +89,7 @@ def limits_of(verification: Verification) -> tuple[Limit, ...]:
     pairs = (
         ("mean KL divergence at most", verification.max_mean_kld),
         ("top-1 agreement at least", verification.min_top1),
+        *((f"mean KL divergence of {t.name} at most", t.max_mean_kld) for t in verification.types),
     )
     return tuple(Limit(name=n, value=t.value, reason=t.reason) for n, t in pairs)
 

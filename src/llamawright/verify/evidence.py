@@ -9,7 +9,6 @@ from enum import StrEnum
 from pathlib import PurePath
 
 from llamawright.model.platform import Backend
-from llamawright.model.recipe import Verification
 from llamawright.model.verdict import Check, Device, Numbers, Outcome
 from llamawright.verify.logs import MIB, LoadFacts
 from llamawright.verify.patterns import DRIVER_LIBRARIES, SOFTWARE_LIBRARIES
@@ -275,17 +274,16 @@ def tokens(label: str, wanted: str, seen: str, *, pinned: bool) -> Evidence:
 
 
 def divergence(
-    numbers: Numbers | None, batch: int, chunks: int, limits: Verification
+    numbers: Numbers | None, label: str, chunks: int, *, most: float, least: float
 ) -> tuple[Evidence, ...]:
-    """Judge the probabilities of one batch size."""
+    """Judge the probabilities of one batch size: divergence ``most``, agreement ``least``."""
     if numbers is None or len(numbers.per_chunk) != chunks:
         seen = "no table" if numbers is None else f"{len(numbers.per_chunk)} of {chunks} chunks"
         return tuple(
-            _of_numbers(kind, batch, Outcome.UNKNOWN, "numbers", seen)
+            _of_numbers(kind, label, Outcome.UNKNOWN, "numbers", seen)
             for kind in (Kind.DIVERGENCE, Kind.AGREEMENT)
         )
     finite = all(math.isfinite(v) for v in (*numbers.per_chunk, numbers.mean_kld, numbers.top1))
-    most, least = limits.max_mean_kld.value, limits.min_top1.value
     # A divergence is never below zero: far below, something else was computed.
     close = finite and abs(numbers.mean_kld) <= most
     kld = f"{numbers.mean_kld:.5f} nats over {numbers.positions} tokens"
@@ -293,14 +291,14 @@ def divergence(
     return (
         _of_numbers(
             Kind.DIVERGENCE,
-            batch,
+            label,
             grade(readable=True, passed=close),
             f"mean KL divergence at most {most:g} nats",
             kld if finite else "not a number",
         ),
         _of_numbers(
             Kind.AGREEMENT,
-            batch,
+            label,
             grade(readable=True, passed=finite and numbers.top1 >= least),
             f"at least {least:.0%}",
             top1 if finite else "not a number",
@@ -308,11 +306,11 @@ def divergence(
     )
 
 
-def _of_numbers(kind: Kind, batch: int, outcome: Outcome, expected: str, seen: str) -> Evidence:
+def _of_numbers(kind: Kind, label: str, outcome: Outcome, expected: str, seen: str) -> Evidence:
     what = "divergence" if kind is Kind.DIVERGENCE else "top-1 agreement"
     return make_evidence(
         kind,
-        f"{what}, batch {batch}",
+        f"{what}, {label}",
         outcome,
         expected=expected,
         seen=seen,

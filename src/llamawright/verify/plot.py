@@ -58,7 +58,11 @@ class Chart:
 
 def divergence_chart(numbers: Sequence[Numbers], limit: float) -> Chart | None:
     """Return the divergence of every chunk at every batch size, under its limit."""
-    values = [(f"b{n.batch}·{i + 1}", v) for n in numbers for i, v in enumerate(n.per_chunk)]
+    values = [
+        (f"{n.type or 'b'}{'' if n.type else n.batch}·{i + 1}", v)
+        for n in numbers
+        for i, v in enumerate(n.per_chunk)
+    ]
     if not values:
         return None
     worst = max((v for _, v in values if math.isfinite(v)), default=math.nan)

@@ -33,6 +33,7 @@ from llamawright.verify.runs import compiling_limits, probe_limits
 from llamawright.verify.setup import Setting, make_course, make_setting, make_sides
 from llamawright.verify.supervise import Finished
 from llamawright.verify.survey import Chosen, code_for, settle
+from llamawright.verify.types import TypeRuns, run_types
 
 ProvideDriver = Callable[[], SoftwareDriver | None]
 KEY_DIGITS = 9
@@ -131,7 +132,8 @@ class _Trial:
 
     def _verdict(self, manifest: Manifest, room: Path) -> Verdict:
         """Choose a device, run, judge."""
-        request, draft = self.request, self._draft(manifest)
+        request = with_limits(self.request, manifest.backend)
+        draft = self._draft(manifest, request)
         install = Install(root=(room / "artifact").resolve(), platform=request.platform)
         if manifest.platform != request.platform:
             return draft.verdict(_other_platform(manifest, request))
@@ -163,9 +165,9 @@ class _Trial:
             return draft.verdict(code, device=chosen.device, patterns=version)
         return conclude(self._attempt(setting, chosen, code), draft)
 
-    def _draft(self, manifest: Manifest) -> Draft:
+    def _draft(self, manifest: Manifest, request: VerifyRequest) -> Draft:
         own = CUDA_VARIABLES if manifest.backend is Backend.CUDA else ()
-        return replace(self.draft, variables=own)
+        return replace(self.draft, variables=own, limits=limits_of(request.verification))
 
     def _choose(self, setting: Setting) -> Chosen | Ruling:
         if setting.cpu:
@@ -193,8 +195,12 @@ class _Trial:
         with meter as live, watching(chosen.device, cpu=setting.cpu) as watch:
             first = course.reference(reference, watch.reference, live)
             then: tuple[Finished, ...] = ()
+            types: tuple[TypeRuns, ...] = ()
             if all(run.clean for run in first):
                 then = course.device(device, watch.sampler, live, len(first))
+            if then and all(run.clean for run in then):
+                before = len(first) + len(then)
+                types = run_types(course, (reference, device), watch.sampler, live, before)
         return Attempt(
             setting=setting,
             chosen=chosen,
@@ -204,7 +210,17 @@ class _Trial:
             watch=watch,
             told=told,
             code=code,
+            types=types,
         )
+
+
+def with_limits(request: VerifyRequest, backend: Backend) -> VerifyRequest:
+    """Return the request with the limits that the recipe has for this backend."""
+    rule = next((r for r in request.rules if r.backend is backend), None)
+    if rule is None or rule.max_mean_kld is None:
+        return request
+    own = replace(request.verification, max_mean_kld=rule.max_mean_kld)
+    return replace(request, verification=own)
 
 
 def _tampered(error: PackageError, request: VerifyRequest) -> Ruling:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llamawright.model.ports import Meter
-from llamawright.model.recipe import Verification, Workload
+from llamawright.model.recipe import ModelType, Verification, Workload
 from llamawright.store import Journal
 from llamawright.verify import commands
 from llamawright.verify.commands import Target
@@ -22,6 +22,7 @@ SLOWEST_DISK = 50e6
 # operation: on a busy machine with two cores one thread was seven times faster than two.
 MOST_THREADS = 8
 SPEED_RUN = "device speed"
+RUNS_PER_TYPE = 3
 # The first prompt once more, when the driver has compiled and kept what it needs.
 AGAIN_RUN = "device prompt 1 again"
 
@@ -84,6 +85,7 @@ class Course:
     text: Path
     bench: bool
     again: bool = False
+    types: tuple[ModelType, ...] = ()
 
     def reference(self, side: Side, sample: Sample, meter: Meter) -> tuple[Finished, ...]:
         """Run the prompts and write the probabilities on the CPU; stops at a failed run."""
@@ -139,7 +141,8 @@ class Course:
     @property
     def count(self) -> int:
         """Return how many runs there will be."""
-        return 2 * len(self.work.prompts) + 1 + len(self.work.batches) + self.bench + self.again
+        own = 2 * len(self.work.prompts) + 1 + len(self.work.batches)
+        return own + self.bench + self.again + RUNS_PER_TYPE * len(self.types)
 
     def _greedy(
         self,

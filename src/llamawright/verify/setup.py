@@ -126,6 +126,7 @@ def make_course(setting: Setting, device: Device, *, jit: bool = False) -> Cours
         text=text,
         bench=not slow,
         again=jit,
+        types=() if slow or not setting.request.model_sha256 else verification.types,
     )
 
 

@@ -11,7 +11,6 @@ from llamawright.model.verdict import Device, Numbers, Outcome
 from llamawright.verify import evidence
 from llamawright.verify.evidence import Evidence, Expected, Kind, Observed
 from llamawright.verify.logs import MIB, LoadedBackend, LoadFacts
-from verify_kit import verification
 
 GPU = Device(
     id="Vulkan1", name="GPU", backend="vulkan", memory=1, software=False, pci="0000:01:00.0"
@@ -224,7 +223,7 @@ def numbers(kld: float = 0.005, top1: float = 0.95, chunks: int = 2) -> Numbers:
 def test_probabilities_are_held_to_both_limits(
     table: Numbers | None, divergence: Outcome, agreement: Outcome
 ) -> None:
-    first, second = evidence.divergence(table, 32, 2, verification())
+    first, second = evidence.divergence(table, "batch 32", 2, most=0.02, least=0.75)
     assert (first.check.outcome, second.check.outcome) == (divergence, agreement)
     assert not first.optional
 

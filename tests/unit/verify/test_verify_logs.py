@@ -265,3 +265,23 @@ def test_the_table_is_chosen_by_upstreams_build_number() -> None:
     assert patterns_for(10**6) is PATTERN_SETS[-1]
     assert patterns_for(-1) in PATTERN_SETS
     assert len({p.version for p in PATTERN_SETS}) == len(PATTERN_SETS)
+
+
+def test_the_h200_s_cuda_run_names_card_capability_and_buffers() -> None:
+    """Recorded from an artifact of CUDA 12.4 whose PTX the driver compiled."""
+    facts = read_load(golden("h200-cuda-prompt.log").splitlines(), BUILD_11312)
+    assert facts.offloaded == (31, 31)
+    assert facts.assigned == {"CUDA0": 31}
+    assert facts.using == ("CUDA0",)
+    assert facts.pci == "0000:00:06.0"
+    assert [b.name for b in facts.backends] == ["CUDA", "CPU"]
+    assert facts.weights["CUDA0"] > 92 * MIB
+    assert facts.cards == {0: ("NVIDIA H200", 90)}
+
+
+def test_the_h200_lists_itself_under_cuda_too() -> None:
+    devices = read_devices(golden("h200-cuda-list.log"), BUILD_11312, backend="cuda")
+    assert devices is not None
+    (device,) = devices
+    assert (device.id, device.name, device.software) == ("CUDA0", "NVIDIA H200", False)
+    assert device.memory == 143155 * MIB
