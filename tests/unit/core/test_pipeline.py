@@ -267,6 +267,15 @@ def test_all_that_a_run_read_and_wrote_is_watched(rooms: Rooms) -> None:
     assert not [p for p in seen if "__pycache__" in p.parts]
 
 
+def test_the_runtime_libraries_are_watched_with_the_artifact(rooms: Rooms) -> None:
+    """Without them a CUDA artifact does not start: a repeat must not call that finished."""
+    companion = rooms.root / "dist" / "cuda-runtime.tar.zst"
+    packed = artifact(rooms.root / "store")
+    rooms.put("place", lambda _a, _dist: replace(packed, companion=companion))
+    pipeline = rooms.open()
+    assert companion in set(pipeline.touched(pipeline.build(prove=True)))
+
+
 def test_an_unproved_run_watches_neither_model_nor_reports(rooms: Rooms) -> None:
     pipeline = rooms.open()
     seen = {p.name for p in pipeline.touched(pipeline.build(prove=False))}
