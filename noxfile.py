@@ -56,6 +56,12 @@ def verify(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def compare(session: nox.Session) -> None:
+    """Measure two builds against each other on one device, with plots: -- A B [--rounds N]."""
+    llamawright(session, "compare")
+
+
+@nox.session(venv_backend="none")
 def doctor(session: nox.Session) -> None:
     """Tell what was found on this machine, what was rejected and why, and what to do next."""
     llamawright(session, "doctor")

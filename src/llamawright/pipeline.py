@@ -24,6 +24,7 @@ from llamawright.errors import ToolMissingError
 from llamawright.fetch import fetch_model, fetch_source
 from llamawright.model.artifact import Artifact
 from llamawright.model.built import BuiltTree, StageTiming
+from llamawright.model.comparison import CompareRequest, Comparison
 from llamawright.model.inventory import Inventory, Role
 from llamawright.model.plan import PatchedTree, Plan, SourceTree
 from llamawright.model.platform import Backend, Platform
@@ -38,7 +39,7 @@ from llamawright.paths import data_root
 from llamawright.provide import SHELF, driver_environment, provide_set, provided_tools
 from llamawright.resolve import pin_source, resolve, source_pin
 from llamawright.store import Store
-from llamawright.verify import verify, write_report
+from llamawright.verify import compare, verify, write_comparison, write_report
 
 SETTINGS_FILE = "llamawright.toml"
 CUDA_ROOT = "CUDAToolkit_ROOT"
@@ -179,6 +180,25 @@ class Pipeline:
             artifact = Artifact(path=path, size=size, sha256=sha256, manifest=manifest)
         return self._outcome(path.name, artifact, verdict, reports, ())
 
+    def compare(
+        self, a: Path, b: Path, dest: Path, *, min_ratio: float | None = None
+    ) -> tuple[Comparison, tuple[Path, ...]]:
+        """Compare two builds on one device and write the page; ``min_ratio`` is a speed gate."""
+        flags = self.flags
+        with self._stage("compare"):
+            request = CompareRequest(
+                first=self._proof_request(a),
+                other=b,
+                rounds=flags.rounds,
+                contexts=tuple(getattr(flags, "contexts", None) or ()),
+                min_ratio=min_ratio,
+            )
+            driver = None if self.wanted.require_hardware else self._driver
+            found = compare(
+                request, store=self.store, reporter=self.reporter, provide_driver=driver
+            )
+        return found, write_comparison(found, dest)
+
     def touched(self, outcome: Outcome) -> Iterator[Path]:
         """Return every file that the outcome depends on or is made of."""
         data = data_root()
@@ -195,6 +215,8 @@ class Pipeline:
             yield self.wanted.model
         if outcome.artifact is not None:
             yield outcome.artifact.path
+            if outcome.artifact.companion is not None:
+                yield outcome.artifact.companion
         yield from self._own_source()
 
     def _own_source(self) -> Iterator[Path]:
@@ -289,23 +311,26 @@ class Pipeline:
 
     def _prove(self, path: Path) -> tuple[Proof, tuple[Path, ...]]:
         """Prove a packed file and write the report beside it."""
-        wanted, verification = self.wanted, self.recipe.verification
         with self._stage("verify"):
-            request = VerifyRequest(
-                artifact=path,
-                model=wanted.model or self._model(),
-                model_sha256="" if wanted.model else verification.model.sha256,
-                verification=verification,
-                rules=self.recipe.backends,
-                platform=self.platform,
-                device=wanted.device,
-                require_hardware=wanted.require_hardware,
-                clear_quarantine=wanted.clear_quarantine,
-            )
+            request = self._proof_request(path)
             # The machine's own devices come first; this is for when there are none.
-            driver = None if wanted.require_hardware else self._driver
+            driver = None if self.wanted.require_hardware else self._driver
             proof = verify(request, store=self.store, reporter=self.reporter, provide_driver=driver)
         return proof, write_report(proof.verdict, proof.manifest, path.parent)
+
+    def _proof_request(self, path: Path) -> VerifyRequest:
+        wanted, verification = self.wanted, self.recipe.verification
+        return VerifyRequest(
+            artifact=path,
+            model=wanted.model or self._model(),
+            model_sha256="" if wanted.model else verification.model.sha256,
+            verification=verification,
+            rules=self.recipe.backends,
+            platform=self.platform,
+            device=wanted.device,
+            require_hardware=wanted.require_hardware,
+            clear_quarantine=wanted.clear_quarantine,
+        )
 
     def _outcome(
         self,

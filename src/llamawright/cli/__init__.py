@@ -82,6 +82,10 @@ def _dispatch(flags: Namespace, store: Path, console: Console, stamp: RunStamp |
             from llamawright.cli.make import verify  # noqa: PLC0415
 
             return verify(flags, store, console)
+        case "compare":
+            from llamawright.cli.compare import run  # noqa: PLC0415
+
+            return run(flags, store, console)
         case "doctor" | "plan" | "explain":
             from llamawright.cli import look  # noqa: PLC0415
 

@@ -23,6 +23,7 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _build(verbs)
     _verify(verbs)
+    _compare(verbs)
     _look(verbs)
     _patch(verbs)
     _keep(verbs)
@@ -92,6 +93,27 @@ def _verify(verbs: Verbs) -> None:
     verb = _verb(verbs, "verify", "prove a packed artifact by inference on a device")
     verb.add_argument("artifact", type=Path, help="the archive, as it would be shipped")
     verb.add_argument("--recipe", metavar="NAME|FILE", help="recipe with the proof's limits")
+    _verify_flags(verb)
+    add = verb.add_argument
+    reference = "also measure its speed against this artifact's, or folder's of binaries"
+    add("--against", type=Path, metavar="REF", help=reference)
+    least = "fail as too slow below this share of REF's speed (default: 0.95)"
+    add("--min-ratio", type=float, metavar="R", help=least)
+    add("--rounds", type=int, metavar="N", help="rounds of that measurement")
+
+
+def _compare(verbs: Verbs) -> None:
+    verb = _verb(verbs, "compare", "measure two builds against each other on one device")
+    add = verb.add_argument
+    add("a", type=Path, help="the artifact that ratios are relative to")
+    add("b", type=Path, nargs="?", help="the artifact that is judged")
+    folder = "judge a folder of upstream's own binaries instead of an artifact"
+    add("--against-folder", type=Path, metavar="DIR", help=folder)
+    add("--rounds", type=int, metavar="N", help="rounds (default: 7, in software 5)")
+    length = "prompt length in tokens for the time to first token; repeatable"
+    add("--context", dest="contexts", type=int, action="append", metavar="N", help=length)
+    add("--recipe", metavar="NAME|FILE", help="recipe with the model and the limits")
+    add("--dist", type=Path, metavar="DIR", help="where the page goes (default: beside A)")
     _verify_flags(verb)
 
 

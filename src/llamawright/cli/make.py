@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from llamawright.cli import say_last
+from llamawright.cli.compare import gate_code, speed_gate, wanted_ratio, with_gate
 from llamawright.cli.look import show_plan
 from llamawright.cli.render import artifact_lines, verdict_lines
 from llamawright.console import Console, duration
@@ -46,10 +47,16 @@ def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | Non
 def verify(flags: Namespace, store: Path, console: Console) -> int:
     """Prove one packed file; the report goes beside it."""
     flags.backend = None
+    ratio = wanted_ratio(flags)
     pipeline = Pipeline.open(flags, store, console)
     outcome = pipeline.verify_file(flags.artifact)
     code, kind = verify_code(outcome.verdict, require_hardware=pipeline.wanted.require_hardware)
-    return _finish(_result(outcome, code, kind), code, kind, flags, console)
+    result = _result(outcome, code, kind)
+    if ratio is not None and code is ExitCode.OK:
+        found, pages = speed_gate(pipeline, flags, ratio)
+        code, kind = gate_code(found)
+        result = with_gate(result, found, pages)
+    return _finish(result, code, kind, flags, console)
 
 
 def build_code(verdict: Verdict | None, *, require_hardware: bool) -> tuple[ExitCode, str]:

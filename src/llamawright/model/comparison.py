@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
+from llamawright.model.request import VerifyRequest
 from llamawright.model.verdict import Device, RunRecord
 
 COMPARISON_SCHEMA = "https://llamawright.dev/schema/comparison-1.json"
+# Any number does; the same one makes the same figures from the same samples.
+SEED = 20_261_201
 
 
 class Letter(StrEnum):
@@ -145,3 +149,21 @@ class Comparison:
     def rates(self) -> tuple[Measure, ...]:
         """Return the measures that a speed gate looks at."""
         return tuple(m for m in self.measures if m.metric.kind is MetricKind.RATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareRequest:
+    """A comparison as the user wants it.
+
+    ``first`` has A's artifact and all that both sides share; ``other`` is B's artifact, or a
+    folder of binaries of the same backend. ``rounds`` and ``contexts`` (tokens) are ``None``
+    and empty for what the device can bear. ``min_ratio`` makes it a speed gate: then only the
+    two rates are measured.
+    """
+
+    first: VerifyRequest
+    other: Path
+    rounds: int | None = None
+    contexts: tuple[int, ...] = ()
+    min_ratio: float | None = None
+    seed: int = SEED

@@ -1,7 +1,18 @@
 """Artifact x device to verdict: the packed file, unpacked elsewhere, infers on a device."""
 
 from llamawright.model.request import SoftwareDriver, VerifyRequest
+from llamawright.verify.compare import compare
+from llamawright.verify.compare_report import comparison_lines, write_comparison
 from llamawright.verify.prove import verify
 from llamawright.verify.report import summary, write_report
 
-__all__ = ["SoftwareDriver", "VerifyRequest", "summary", "verify", "write_report"]
+__all__ = [
+    "SoftwareDriver",
+    "VerifyRequest",
+    "compare",
+    "comparison_lines",
+    "summary",
+    "verify",
+    "write_comparison",
+    "write_report",
+]

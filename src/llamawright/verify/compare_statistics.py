@@ -29,6 +29,7 @@ SHUFFLES = 20_000
 # All ways to deal two times eight labels are tried; more samples are dealt at random.
 MOST_EXACT = 20_000
 _SLACK = 1e-9
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,31 +53,32 @@ def judge(
     if not a or not b:
         return _unknown(a, b)
     middle_a, middle_b = median(a), median(b)
-    if middle_a <= 0 or middle_b <= 0:
-        return _at_zero(middle_a, middle_b, resolution)
-    low, high = interval(a, b, seed=seed)
     p = permutation_p(a, b, seed=seed)
-    apart = p <= ALPHA and not low <= 1.0 <= high
+    # Nothing has no ratio: a driver that compiles nothing takes 0 s for it.
+    span = interval(a, b, seed=seed) if middle_a > 0 and middle_b > 0 else None
+    apart = p <= ALPHA and not (span and span[0] <= 1.0 <= span[1])
     found = apart and abs(middle_b - middle_a) > resolution
     # What lies within the resolution is equal for all that can be measured here.
-    near = max(map(abs, _differences(a, b))) <= resolution
+    near = max(max(b) - min(a), max(a) - min(b)) <= resolution
+    enough = found or near or span is None
     return Judged(
         median_a=middle_a,
         median_b=middle_b,
-        ratio=middle_b / middle_a,
-        low=low,
-        high=high,
+        ratio=middle_b / middle_a if span else None,
+        low=span[0] if span else None,
+        high=span[1] if span else None,
         p=p,
         finding=_direction(kind, higher=middle_b > middle_a) if found else Finding.SAME,
-        rounds_needed=0 if found or near else rounds_needed(min(len(a), len(b)), low, high),
+        rounds_needed=0 if enough else rounds_needed(min(len(a), len(b)), *(span or (1.0, 1.0))),
     )
 
 
 def interval(a: Sequence[float], b: Sequence[float], *, seed: int) -> tuple[float, float]:
-    """Return the bootstrap interval of the ratio of medians B/A; all samples are positive."""
+    """Return the bootstrap interval of the ratio of medians B/A; no sample is negative."""
     chance = Random(seed)  # noqa: S311 - statistics, not secrets
     ratios = sorted(
-        median(chance.choices(b, k=len(b))) / median(chance.choices(a, k=len(a)))
+        max(_LEAST, median(chance.choices(b, k=len(b))))
+        / max(_LEAST, median(chance.choices(a, k=len(a))))
         for _ in range(RESAMPLES)
     )
     cut = int(RESAMPLES * (1 - CONFIDENCE) / 2)
@@ -121,10 +123,6 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [first[v] + (ordered.count(v) - 1) / 2 for v in values]
 
 
-def _differences(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    return max(b) - min(a), max(a) - min(b)
-
-
 def _direction(kind: MetricKind, *, higher: bool) -> Finding:
     match kind:
         case MetricKind.RATE:
@@ -144,20 +142,5 @@ def _unknown(a: Sequence[float], b: Sequence[float]) -> Judged:
         high=None,
         p=None,
         finding=Finding.UNKNOWN,
-        rounds_needed=0,
-    )
-
-
-def _at_zero(middle_a: float, middle_b: float, resolution: float) -> Judged:
-    """Judge what has no ratio: nothing against nothing is equal, the rest is not known."""
-    same = abs(middle_b - middle_a) <= resolution
-    return Judged(
-        median_a=middle_a,
-        median_b=middle_b,
-        ratio=None,
-        low=None,
-        high=None,
-        p=None,
-        finding=Finding.SAME if same else Finding.UNKNOWN,
         rounds_needed=0,
     )

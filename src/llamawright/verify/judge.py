@@ -63,6 +63,8 @@ HINTS = {
     "hash-mismatch": "the archive was changed after it was built: build or fetch it again",
     "companion-mismatch": "the archive with CUDA's libraries is not the one that the artifact was "
     "built with: fetch both again, from one place",
+    "too-slow": "the comparison's page shows every sample: run it again on a quiet machine, "
+    "then look for what changed between the two",
     "driver-broken": "repair the NVIDIA driver: nvidia-smi must answer first",
     "removed-after-unpack": "antivirus software may have quarantined it; llamawright never "
     "touches its settings: allow the file there, or report it as a false alarm",

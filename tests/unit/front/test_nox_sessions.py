@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 pytest_plugins = ("front_kit",)
 
 CONTENTS = [
-    "build-vulkan", "build-cuda", "build-cpu", "verify", "doctor", "plan", "explain", "patches",
-    "tests",
+    "build-vulkan", "build-cuda", "build-cpu", "verify", "compare", "doctor", "plan", "explain",
+    "patches", "tests",
     "tests-slow", "lint", "types", "docs", "bench", "lock",
 ]  # fmt: skip
 CHILD = """
@@ -104,6 +104,7 @@ def test_bare_nox_starts_nothing() -> None:
         ("build-vulkan -- --jobs 4 --json", "build vulkan --jobs 4 --json"),
         ("build-cpu -- --offline", "build cpu --offline"),
         ("verify -- some.tar.zst --device Vulkan0", "verify some.tar.zst --device Vulkan0"),
+        ("compare -- a b --rounds 7", "compare a b --rounds 7"),
         ("doctor -- --json", "doctor --json"),
         ("plan", "plan vulkan"),
         ("plan -- --vulkan system", "plan vulkan --vulkan system"),
