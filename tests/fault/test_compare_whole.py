@@ -242,14 +242,14 @@ class TestDevices:
         assert caught.value.kind == "no-device"
         assert caught.value.what.startswith("A cannot")
 
-    def test_another_backend_is_led_to_the_same_card(self, bench: Bench) -> None:
-        cuda = {"devices": [["CUDA0", GPU, 16000]], "module": "libggml-cuda.so", "backend": "CUDA"}
-        (bench.tree / "bin" / "libggml-cuda.so").write_bytes(b"cuda" * 300)
-        a, b = pair(bench, {}, cuda, backends=(Backend.VULKAN, Backend.CPU))
+    def test_a_cpu_artifact_is_compared_with_a_card_and_the_page_says_so(
+        self, bench: Bench
+    ) -> None:
+        a, b = pair(bench, backends=(Backend.VULKAN, Backend.CPU))
         found = play(bench, a, b, rounds=1)
-        # A CPU artifact has no device: what is compared then is said on the page.
-        assert any("A computes on" in note for note in found.notes)
         assert found.b.device.id == "CPU"
+        assert any(f"A computes on {GPU}" in note for note in found.notes)
+        assert found.b.name != found.a.name
 
 
 class TestFailures:
@@ -305,8 +305,8 @@ class TestFailures:
     def test_counts_without_sense_are_refused_before_anything_runs(
         self, bench: Bench, changes: dict[str, object], kind: str
     ) -> None:
+        a, b = pair(bench)
         with pytest.raises(UsageError) as caught:
-            a, b = pair(bench)
             play(bench, a, b, **changes)
         assert caught.value.kind == kind
         assert not (bench.root / "store" / "work").exists()

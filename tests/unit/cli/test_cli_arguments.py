@@ -12,6 +12,7 @@ from llamawright.config.request import NAMES
 VERBS = {
     "build": ["build", "vulkan"],
     "verify": ["verify", "x.tar.zst"],
+    "compare": ["compare", "a.tar.zst", "b.tar.zst"],
     "doctor": ["doctor"],
     "plan": ["plan", "cpu"],
     "explain": ["explain", "a", "b"],
@@ -60,6 +61,10 @@ def test_every_setting_of_a_request_has_its_flag(name: str) -> None:
         ["build", "metal"],
         ["plan", "CPU"],
         ["verify"],
+        ["compare"],
+        ["compare", "a", "b", "c"],
+        ["compare", "a", "b", "--rounds", "many"],
+        ["verify", "x", "--min-ratio", "much"],
         ["explain", "a"],
         ["patch"],
         ["patch", "new", "n"],

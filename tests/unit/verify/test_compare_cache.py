@@ -1,0 +1,112 @@
+"""What a run finds prepared, and what may be taken away from it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from llamawright.verify.compare_cache import CACHES, empty_driver_cache, give_back, resident
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(os.urandom(1 << 20))
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+    return path
+
+
+def test_a_file_is_unharmed_and_the_share_is_one(model: Path) -> None:
+    before = model.read_bytes()
+    share = give_back(model)
+    assert share is None or 0.0 <= share <= 1.0
+    assert model.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "preadv"), reason="Linux's own call")
+def test_a_file_that_was_just_read_is_resident(model: Path) -> None:
+    model.read_bytes()
+    with model.open("rb") as stream:
+        share = resident(stream.fileno(), model.stat().st_size)
+    assert share in (None, 1.0)
+
+
+def test_what_must_wait_for_the_disk_is_not_there(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def waits(_handle: int, _buffers: object, offset: int, _flags: int) -> int:
+        calls.append(offset)
+        if len(calls) % 2:
+            raise OSError(errno.EAGAIN, "it would have to wait")
+        return 1
+
+    monkeypatch.setattr(os, "preadv", waits)
+    monkeypatch.setattr(os, "RWF_NOWAIT", 8, raising=False)
+    with model.open("rb") as stream:
+        assert resident(stream.fileno(), model.stat().st_size) == 0.5
+    assert calls == sorted(calls)
+    assert calls[-1] < model.stat().st_size
+
+
+def test_a_file_system_that_cannot_tell_is_not_guessed(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_given: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, "not here")
+
+    monkeypatch.setattr(os, "preadv", refuses)
+    with model.open("rb") as stream:
+        assert resident(stream.fileno(), 10) is None
+
+
+def test_a_system_without_the_calls_gives_nothing_back(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "posix_fadvise", raising=False)
+    assert give_back(model) is None
+
+
+def test_an_empty_file_has_no_share(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    with empty.open("rb") as stream:
+        assert resident(stream.fileno(), 0) is None
+
+
+class TestDriverCache:
+    def test_what_a_driver_kept_is_gone_and_the_folders_stay(self, tmp_path: Path) -> None:
+        env = {name: str(tmp_path / name) for name in CACHES}
+        for place in env.values():
+            (Path(place) / "mesa" / "ab").mkdir(parents=True)
+            (Path(place) / "mesa" / "ab" / "shader").write_text("x")
+            (Path(place) / "index").write_text("x")
+        empty_driver_cache(env, tmp_path)
+        assert all(list(Path(p).iterdir()) == [] for p in env.values())
+
+    def test_a_folder_of_the_users_is_never_touched(self, tmp_path: Path) -> None:
+        home = tmp_path / "home"
+        home.mkdir()
+        (home / "precious").write_text("x")
+        empty_driver_cache({"HOME": str(home)}, tmp_path / "room")
+        assert (home / "precious").read_text() == "x"
+
+    def test_a_cache_that_was_never_made_is_fine(self, tmp_path: Path) -> None:
+        empty_driver_cache({"CUDA_CACHE_PATH": str(tmp_path / "absent")}, tmp_path)
+        empty_driver_cache({}, tmp_path)
+
+    def test_a_link_out_of_the_room_is_removed_and_not_followed(self, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "precious").write_text("x")
+        cache = tmp_path / "room" / "cache"
+        cache.mkdir(parents=True)
+        (cache / "link").symlink_to(outside, target_is_directory=True)
+        empty_driver_cache({"XDG_CACHE_HOME": str(cache)}, tmp_path / "room")
+        assert not (cache / "link").exists()
+        assert (outside / "precious").read_text() == "x"
