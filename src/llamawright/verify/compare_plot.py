@@ -14,6 +14,9 @@ ROW, TOP, BOTTOM = 30.0, 22.0, 34.0
 LEAST_SPAN = 1.08
 MOST_SPAN = 100.0
 PLOT_HEIGHT, PLOT_LEFT, PLOT_RIGHT = 220.0, 64.0, 16.0
+STEPS: tuple[tuple[float, ...], ...] = (
+    (1.02,), (1.05,), (1.05, 1.1), (1.1, 1.2), (1.25, 1.5), (1.5, 2), (2, 5), (2, 10), (10, 100),
+)  # fmt: skip
 INNER = 24.0
 TICKS = 4
 # Equal places of both sides are drawn beside each other, not on top.
@@ -149,10 +152,8 @@ def overview(comparison: Comparison) -> Overview | None:
 
 def scale(span: float) -> tuple[float, ...]:
     """Return round numbers on both sides of 1, within ``span`` times and its inverse."""
-    for steps in ((1.02, 1.05), (1.05, 1.1), (1.1, 1.2), (1.25, 1.5), (1.5, 2, 3), (2, 5, 10)):
-        if steps[-1] >= span * 0.7:
-            break
-    up = [s for s in steps if s <= span]
+    fitting = [steps for steps in STEPS if steps[-1] <= span]
+    up = (fitting or [()])[-1]
     return tuple(sorted([round(1 / s, 3) for s in up] + [1.0, *up]))
 
 
