@@ -31,6 +31,7 @@ from llamawright.model.platform import Backend, Platform
 from llamawright.model.ports import Reporter
 from llamawright.model.recipe import Recipe, SourcePin
 from llamawright.model.request import ProofRequest, Request, SoftwareDriver, VerifyRequest
+from llamawright.model.soak import SoakReport
 from llamawright.model.toolchain import Toolchains
 from llamawright.model.verdict import Proof, Verdict
 from llamawright.package import pack, packed_before, place
@@ -39,7 +40,15 @@ from llamawright.paths import data_root
 from llamawright.provide import SHELF, driver_environment, provide_set, provided_tools
 from llamawright.resolve import pin_source, resolve, source_pin
 from llamawright.store import Store
-from llamawright.verify import compare, verify, write_comparison, write_report
+from llamawright.verify import (
+    compare,
+    quarantined,
+    soak,
+    verify,
+    write_comparison,
+    write_report,
+    write_soak,
+)
 
 SETTINGS_FILE = "llamawright.toml"
 CUDA_ROOT = "CUDAToolkit_ROOT"
@@ -139,7 +148,11 @@ class Pipeline:
 
     def health(self, seen: Inventory) -> tuple[str, ...]:
         """Return what a reader of ``doctor`` should know beyond the tools."""
-        return (*vulkan_notes(os.environ, self.platform), *cuda_notes(os.environ, seen))
+        return (
+            *quarantined(self.store.journal),
+            *vulkan_notes(os.environ, self.platform),
+            *cuda_notes(os.environ, seen),
+        )
 
     def plan(self, seen: Inventory | None = None) -> Plan:
         """Return the plan for what was ``seen``, or raise every conflict with its cures."""
@@ -172,7 +185,26 @@ class Pipeline:
 
     def verify_file(self, path: Path) -> Outcome:
         """Prove one packed file, whoever made it; what was tampered with gets a verdict too."""
-        proof, reports = self._prove(path)
+        return self._of_file(path, *self._prove(path))
+
+    def soak_file(
+        self, path: Path, seconds: float
+    ) -> tuple[Outcome, SoakReport | None, tuple[Path, ...]]:
+        """Prove one packed file, then run it for so long; the pages go beside it."""
+        with self._stage("verify and soak"):
+            driver = None if self.wanted.require_hardware else self._driver
+            proof, soaked = soak(
+                self._proof_request(path),
+                seconds,
+                store=self.store,
+                reporter=self.reporter,
+                provide_driver=driver,
+            )
+        reports = write_report(proof.verdict, proof.manifest, path.parent)
+        pages = write_soak(soaked, path.parent) if soaked else ()
+        return self._of_file(path, proof, reports), soaked, pages
+
+    def _of_file(self, path: Path, proof: Proof, reports: tuple[Path, ...]) -> Outcome:
         manifest, verdict = proof.manifest, proof.verdict
         artifact = None
         if manifest is not None:

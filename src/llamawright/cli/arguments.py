@@ -95,6 +95,8 @@ def _verify(verbs: Verbs) -> None:
     verb.add_argument("--recipe", metavar="NAME|FILE", help="recipe with the proof's limits")
     _verify_flags(verb)
     add = verb.add_argument
+    soak = "then run again and again for so long (20m, 72h); started again, it goes on"
+    add("--soak", metavar="TIME", help=soak)
     reference = "also measure its speed against this artifact's, or folder's of binaries"
     add("--against", type=Path, metavar="REF", help=reference)
     least = "fail as too slow below this share of REF's speed (default: 0.95)"

@@ -13,6 +13,7 @@ from llamawright.cli import say_last
 from llamawright.cli.compare import gate_code, speed_gate, wanted_ratio, with_gate
 from llamawright.cli.look import show_plan
 from llamawright.cli.render import artifact_lines, verdict_lines
+from llamawright.cli.soak import proved, soak_code, wanted_soak, with_soak
 from llamawright.console import Console, duration
 from llamawright.digest import plain
 from llamawright.errors import ExitCode, InterruptedRunError, LlamawrightError, UsageError
@@ -48,10 +49,14 @@ def verify(flags: Namespace, store: Path, console: Console) -> int:
     """Prove one packed file; the report goes beside it."""
     flags.backend = None
     ratio = wanted_ratio(flags)
+    soak_s = wanted_soak(flags)
     pipeline = Pipeline.open(flags, store, console)
-    outcome = pipeline.verify_file(flags.artifact)
+    outcome, soaked, pages = proved(pipeline, flags.artifact, soak_s)
     code, kind = verify_code(outcome.verdict, require_hardware=pipeline.wanted.require_hardware)
     result = _result(outcome, code, kind)
+    if soaked is not None:
+        result = with_soak(result, soaked, pages)
+        code, kind = soak_code(soaked) if code is ExitCode.OK else (code, kind)
     if ratio is not None and code is ExitCode.OK:
         found, pages = speed_gate(pipeline, flags, ratio)
         code, kind = gate_code(found)

@@ -220,6 +220,22 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SoakRules:
+    """How long runs over hours may drift, and how much each round generates.
+
+    The slowdowns are shares of the speed at the beginning, ``max_leak`` is in bytes of the
+    device's memory and of the program's own. A software device shares its cores with all
+    else that runs, so it has a limit and a count of tokens of its own.
+    """
+
+    tokens: int
+    software_tokens: int
+    max_slowdown: Threshold
+    max_software_slowdown: Threshold
+    max_leak: Threshold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
     """What proves an artifact: model, prompts, text, limits in seconds.
 
@@ -246,6 +262,7 @@ class Verification:
     software: Workload | None = None
     baselines: tuple[str, ...] = ()
     types: tuple[ModelType, ...] = ()
+    soak: SoakRules | None = None
 
     def workload(self, *, software: bool) -> Workload:
         """Return how much is computed on a hardware or a software device."""

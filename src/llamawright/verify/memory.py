@@ -36,7 +36,12 @@ class MemoryWatch:
                 plain = self.reference.private - repacked
                 return self.sampler.private - plain, "/proc/PID/status, above the reference's"
             return None, "this system does not show a process's memory"
-        return self._on_card(self.device.pci or self._only_card())
+        return self._on_card(self.place)
+
+    @property
+    def place(self) -> str:
+        """Return the card's PCI place; empty where nobody can tell."""
+        return self.device.pci or self._only_card()
 
     def _on_card(self, pci: str) -> tuple[int | None, str]:
         own = self.monitor.used_by(self.sampler.pids, pci)

@@ -36,6 +36,8 @@ from llamawright.verify.survey import Chosen, code_for, settle
 from llamawright.verify.types import TypeRuns, run_types
 
 ProvideDriver = Callable[[], SoftwareDriver | None]
+# What goes on with an artifact that was proved, while it is still unpacked.
+Then = Callable[[Attempt, Verdict], None]
 KEY_DIGITS = 9
 
 
@@ -45,11 +47,13 @@ def verify(
     store: Store,
     reporter: Reporter,
     provide_driver: ProvideDriver | None = None,
+    then: Then | None = None,
 ) -> Proof:
     """Prove a packed artifact by inference; a failed proof is a verdict, not an exception.
 
     ``provide_driver`` may fetch a software driver and is only asked when there is no
-    hardware device and ``request.driver`` is absent. Raises ``PackageError`` for a file
+    hardware device and ``request.driver`` is absent. ``then`` sees the runs and their verdict
+    before the unpacked artifact is removed. Raises ``PackageError`` for a file
     that is no whole artifact, ``DownloadError`` or ``UsageError`` for a wrong model,
     ``NoDeviceError`` for a named device that isn't there, ``UsageError`` for one that is
     named ambiguously.
@@ -76,6 +80,7 @@ def verify(
         store=store,
         reporter=reporter,
         provide_driver=provide_driver or (lambda: None),
+        then=then or (lambda _attempt, _verdict: None),
     )
     return _in_its_own_folder(trial)
 
@@ -121,6 +126,7 @@ class _Trial:
     store: Store
     reporter: Reporter
     provide_driver: ProvideDriver
+    then: Then
 
     def proof(self, room: Path) -> Proof:
         """Unpack, then run and judge; an archive that was tampered with has no manifest."""
@@ -163,7 +169,10 @@ class _Trial:
         code = code_for(setting.scene, chosen)
         if isinstance(code, Ruling):
             return draft.verdict(code, device=chosen.device, patterns=version)
-        return conclude(self._attempt(setting, chosen, code), draft)
+        attempt = self._attempt(setting, chosen, code)
+        verdict = conclude(attempt, draft)
+        self.then(attempt, verdict)
+        return verdict
 
     def _draft(self, manifest: Manifest, request: VerifyRequest) -> Draft:
         own = CUDA_VARIABLES if manifest.backend is Backend.CUDA else ()
