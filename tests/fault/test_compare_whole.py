@@ -112,6 +112,23 @@ def test_nothing_is_left_behind_and_nothing_still_runs(bench: Bench) -> None:
     assert bench.store.journal.unfinished() == ()
 
 
+def test_two_comparisons_with_one_side_in_common_have_folders_of_their_own(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms: list[str] = []
+    start = Contest._start
+
+    def noting(contest: Contest, *given: object) -> object:
+        rooms.append(contest.folder.name)
+        return start(contest, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Contest, "_start", noting)
+    a, b = pair(bench)
+    for other in (a, b, folder_of(bench)):
+        play(bench, a, other, min_ratio=0.5, rounds=1)
+    assert len(set(rooms)) == 3
+
+
 def test_ctrl_c_in_the_middle_leaves_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = pair(bench, {"load_s": 20.0})
 

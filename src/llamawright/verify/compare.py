@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from llamawright.digest import sha256_file
+from llamawright.digest import sha256_bytes, sha256_file
 from llamawright.errors import PackageError, UsageError
 from llamawright.model.comparison import CompareRequest, Comparison, Letter
 from llamawright.model.ports import Reporter
@@ -29,7 +29,7 @@ from llamawright.verify.draft import host_facts
 from llamawright.verify.patterns_cuda import CUDA_VARIABLES
 from llamawright.verify.prove import read_model
 
-KEY_DIGITS = 9
+KEY_DIGITS = 8
 SHORTEST = 1
 
 
@@ -57,7 +57,7 @@ def compare(
         model_sha256=model_sha256,
         began=began,
     )
-    key = f"compare-{_short(request.first.artifact)}-{_short(request.other)}"
+    key = f"compare-{_pair_digits(request.first.artifact, request.other)}"
     with store.lock(work_lock(key), reporter=reporter, what="compare"):
         room = store.work(key)
         remove_tree(room)
@@ -152,5 +152,7 @@ class _Match:
         )
 
 
-def _short(path: Path) -> str:
-    return sha256_file(path)[:KEY_DIGITS] if path.is_file() else "folder"
+def _pair_digits(*paths: Path) -> str:
+    """Return digits of both sides: the store keeps sixteen letters of a work folder's name."""
+    told = (sha256_file(p) if p.is_file() else str(p.resolve()) for p in paths)
+    return sha256_bytes("\n".join(told).encode())[:KEY_DIGITS]

@@ -16,7 +16,7 @@ from llamawright.model.comparison import (
 )
 from llamawright.verify.compare_plan import Effort, Step
 from llamawright.verify.compare_runs import Observation
-from llamawright.verify.compare_statistics import judge
+from llamawright.verify.compare_statistics import MIN_ROUNDS, judge
 from llamawright.verify.logs import read_bench
 from llamawright.verify.supervise import Finished, Phase
 
@@ -76,10 +76,14 @@ def measures(
 
 
 def gate(found: Sequence[Measure], min_ratio: float) -> Gate:
-    """Hold B's rates against A's: too slow is what lies below the ratio as a whole interval."""
+    """Hold B's rates against A's: too slow is what lies below the ratio as a whole interval.
+
+    An interval of a few samples is too narrow to be trusted, so it decides nothing.
+    """
     rates = [m for m in found if m.metric.kind is MetricKind.RATE]
-    slow = [m for m in rates if m.high is not None and m.high < min_ratio]
-    unsure = [m for m in rates if m.low is None or m.low < min_ratio]
+    many = [m for m in rates if min(len(m.a), len(m.b)) >= MIN_ROUNDS]
+    slow = [m for m in many if m.high is not None and m.high < min_ratio]
+    unsure = [m for m in rates if m not in many or m.low is None or m.low < min_ratio]
     if slow:
         outcome = GateOutcome.TOO_SLOW
     else:

@@ -55,21 +55,24 @@ def judge(
     middle_a, middle_b = median(a), median(b)
     p = permutation_p(a, b, seed=seed)
     # Nothing has no ratio: a driver that compiles nothing takes 0 s for it.
-    span = interval(a, b, seed=seed) if middle_a > 0 and middle_b > 0 else None
+    ratio = middle_b / middle_a if middle_a > 0 and middle_b > 0 else None
+    rounds = min(len(a), len(b))
+    # One sample has no spread, and no interval comes from it.
+    span = interval(a, b, seed=seed) if ratio is not None and rounds > 1 else None
     apart = p <= ALPHA and not (span and span[0] <= 1.0 <= span[1])
     found = apart and abs(middle_b - middle_a) > resolution
     # What lies within the resolution is equal for all that can be measured here.
     near = max(max(b) - min(a), max(a) - min(b)) <= resolution
-    enough = found or near or span is None
+    enough = found or near or ratio is None
     return Judged(
         median_a=middle_a,
         median_b=middle_b,
-        ratio=middle_b / middle_a if span else None,
+        ratio=ratio,
         low=span[0] if span else None,
         high=span[1] if span else None,
         p=p,
         finding=_direction(kind, higher=middle_b > middle_a) if found else Finding.SAME,
-        rounds_needed=0 if enough else rounds_needed(min(len(a), len(b)), *(span or (1.0, 1.0))),
+        rounds_needed=0 if enough else rounds_needed(rounds, *(span or (1.0, 1.0))),
     )
 
 

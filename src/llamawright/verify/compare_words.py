@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llamawright.model.comparison import Comparison, Finding, Gate, GateOutcome, Measure, Metric
+from llamawright.verify.compare_statistics import MIN_ROUNDS
 
 MIB = 1 << 20
 HUNDRED = 100.0
@@ -46,8 +47,10 @@ def figure(value: float | None, unit: str) -> str:
 
 def ratio_words(measure: Measure) -> str:
     """Return the ratio B/A with its interval."""
-    if measure.ratio is None or measure.low is None or measure.high is None:
+    if measure.ratio is None:
         return "-"
+    if measure.low is None or measure.high is None:
+        return f"{measure.ratio:.3f}"
     return f"{measure.ratio:.3f} ({measure.low:.3f} to {measure.high:.3f})"
 
 
@@ -62,7 +65,10 @@ def finding_words(measure: Measure) -> str:
     """Return what B is; where the noise hides it, how many rounds would tell."""
     mark, word = FINDINGS[measure.finding]
     if measure.rounds_needed:
-        return f"{mark} no difference seen: too noisy, needs {measure.rounds_needed} rounds"
+        few = min(len(measure.a), len(measure.b)) < MIN_ROUNDS
+        needs = measure.rounds_needed
+        why = f"too few rounds, needs {needs}" if few else f"too noisy, needs {needs} rounds"
+        return f"{mark} no difference seen: {why}"
     return f"{mark} {word}"
 
 

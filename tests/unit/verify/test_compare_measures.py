@@ -164,6 +164,11 @@ def test_a_row_keeps_its_figures_by_round() -> None:
     assert (found.a, found.b) == ((1.0, 2.0), (3.0, 4.0))
 
 
+def many(**changes: object) -> Measure:
+    """Return a measure of five rounds."""
+    return measure(**{"a": (100.0,) * 5, "b": (110.0,) * 5, **changes})
+
+
 class TestGate:
     @pytest.mark.parametrize(
         ("low", "high", "outcome"),
@@ -180,20 +185,26 @@ class TestGate:
         self, low: float | None, high: float | None, outcome: GateOutcome
     ) -> None:
         ratio = None if low is None or high is None else (low + high) / 2
-        held = gate([measure(ratio=ratio, low=low, high=high)], 0.95)
+        held = gate([many(ratio=ratio, low=low, high=high)], 0.95)
         assert (held.outcome, held.min_ratio) == (outcome, 0.95)
         assert "0.95" in held.why
 
     def test_one_slow_rate_is_enough_and_is_the_one_named(self) -> None:
-        slow = measure(metric=metric("generation"), ratio=0.5, low=0.4, high=0.6)
-        held = gate([measure(), slow], 0.95)
+        slow = many(metric=metric("generation"), ratio=0.5, low=0.4, high=0.6)
+        held = gate([many(), slow], 0.95)
         assert held.outcome is GateOutcome.TOO_SLOW
         assert "generation: 0.500 (0.400 to 0.600)" in held.why
         assert "prompt" not in held.why
 
     def test_times_and_amounts_are_no_matter_of_it(self) -> None:
         load = measure(metric=metric("load", MetricKind.TIME), ratio=0.1, low=0.1, high=0.1)
-        assert gate([measure(), load], 0.95).outcome is GateOutcome.PASS
+        assert gate([many(), load], 0.95).outcome is GateOutcome.PASS
+
+    @pytest.mark.parametrize("ratio", [0.1, 2.0])
+    def test_a_few_rounds_decide_nothing_however_clear_they_look(self, ratio: float) -> None:
+        few = measure(ratio=ratio, low=ratio, high=ratio)
+        assert len(few.a) < 5
+        assert gate([few], 0.95).outcome is GateOutcome.UNDECIDED
 
     def test_nothing_measured_is_undecided(self) -> None:
         held = gate([], 0.95)

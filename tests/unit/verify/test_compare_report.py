@@ -64,7 +64,16 @@ SLOW_LOAD = measure(
     b=(2.0, 2.1, 2.0), median_a=1.0, median_b=2.0, ratio=2.0, low=1.9, high=2.1,
     finding=Finding.SLOWER,
 )  # fmt: skip
-NOISY = measure(ratio=1.1, low=0.8, high=1.5, p=0.4, finding=Finding.SAME, rounds_needed=42)
+NOISY = measure(
+    ratio=1.1,
+    low=0.8,
+    high=1.5,
+    p=0.4,
+    finding=Finding.SAME,
+    rounds_needed=42,
+    a=(90.0, 100.0, 110.0, 95.0, 105.0),
+    b=(99.0, 110.0, 121.0, 104.0, 116.0),
+)
 SLOW_GATE = Gate(min_ratio=0.95, outcome=GateOutcome.TOO_SLOW, why="prompt: 0.5")
 
 
@@ -108,6 +117,9 @@ class TestWords:
 
     def test_noise_is_told_with_its_remedy(self) -> None:
         assert finding_words(NOISY) == "= no difference seen: too noisy, needs 42 rounds"
+        few = replace(NOISY, a=(1.0,), b=(1.1,), low=None, high=None, rounds_needed=5)
+        assert finding_words(few) == "= no difference seen: too few rounds, needs 5"
+        assert ratio_words(few) == "1.100"
         assert finding_words(SLOW_LOAD) == "▼ slower"
         assert ratio_words(NOISY) == "1.100 (0.800 to 1.500)"
         assert ratio_words(UNKNOWN) == "-"
@@ -247,7 +259,7 @@ class TestPage:
     def test_it_says_what_was_found(self) -> None:
         text = Page(render_comparison(self.whole)).text
         for words in (
-            "B against A", GPU, "▲ faster", "▼ slower", "needs 42 rounds", "? not measured",
+            "B against A", GPU, "▲ faster", "▼ slower", "too noisy, needs 42", "? not measured",
             "nobody tells", "something to know", "1.100 (1.080 to 1.120)", "AB BA AB", "a" * 64,
             "b" * 12, "/x/llama-bench -p 'a b'", "one two", "Some CPU", "1 min 35 s", "p ≤ 0.01",
             "How many times better B is", "Time to the first token",

@@ -152,6 +152,11 @@ class TestJudging:
         judged = judge(LOW[:3], HIGH[:3], RATE, resolution=0.0, seed=1)
         assert (judged.finding, judged.rounds_needed) == (Finding.SAME, MIN_ROUNDS)
 
+    def test_one_round_has_a_ratio_and_no_interval(self) -> None:
+        judged = judge([100.0], [90.0], RATE, resolution=0.0, seed=1)
+        assert (judged.ratio, judged.low, judged.high, judged.p) == (0.9, None, None, 1.0)
+        assert (judged.finding, judged.rounds_needed) == (Finding.SAME, MIN_ROUNDS)
+
     def test_a_difference_below_the_resolution_is_none(self) -> None:
         a, b = [1.000, 1.001, 1.002, 1.003, 1.004], [1.006, 1.007, 1.008, 1.009, 1.010]
         assert judge(a, b, TIME, resolution=0.0, seed=1).finding is Finding.SLOWER
