@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.version import Version
 
 from llamawright.model.cuda import GpuCode, Gpus, Presence, dotted
 from llamawright.model.fit import known_bad
-from llamawright.model.inventory import Found, Role
+from llamawright.model.inventory import Found, Rejected, Role
 from llamawright.model.plan import Conflict
 from llamawright.model.recipe import BackendRule, CudaRule
 from llamawright.model.request import Request
@@ -21,6 +21,8 @@ from llamawright.resolve.cuda_side import CudaSide, cuda_plan, least_driver
 from llamawright.resolve.cuda_toolkits import PROVIDED, Toolkit, toolkits
 
 AUTO = "auto"
+# Where detection says that it found what --cuda-toolkit names.
+NAMED = "CUDAToolkit_ROOT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +206,7 @@ def _rank(toolkit: Toolkit, gpus: Gpus) -> tuple[bool, bool, bool, bool, Version
 def _unusable(asked: _Question, allowed: list[_Judged], every: list[_Judged]) -> Conflict:
     """Return the one conflict that names each toolkit with its reasons, and what would do."""
     field, choice = asked.field, asked.request.cuda_toolkit
-    refused = field.refused(Role.CUDA)
+    refused = _refused(field, choice)
     cures = [c for j in allowed for a in j.against for c in a.cures]
     cures += [_would_do(j.toolkit) for j in every if not j.against and j not in allowed]
     if not allowed:
@@ -224,6 +226,21 @@ def _unusable(asked: _Question, allowed: list[_Judged], every: list[_Judged]) ->
         cures=tuple(dict.fromkeys(cures)) or ("drop what no toolkit knows from --arch",),
         kind=kinds.pop() if len(kinds) == 1 else "cuda-conflicts",
     )
+
+
+def _refused(field: Field, choice: str) -> tuple[Rejected, ...]:
+    """Return the refused toolkits that the choice leaves in, each with a cure that fits it.
+
+    A folder that was named reaches the detection as a variable: nobody has to change that.
+    """
+    every = field.refused(Role.CUDA)
+    if Path(choice).is_absolute():
+        own = [r for r in every if r.where == NAMED]
+        return tuple(replace(r, where="--cuda-toolkit", cure="") for r in own)
+    if choice == AUTO or choice[:1].isdigit() or choice == "system":
+        fits = [r for r in every if not choice[:1].isdigit() or f"CUDA {choice}" in r.reason]
+        return tuple(fits)
+    return ()
 
 
 def _would_do(toolkit: Toolkit) -> str:

@@ -287,6 +287,23 @@ def test_without_any_toolkit_the_cure_is_the_provider() -> None:
     assert "dangling" in error.why
 
 
+def test_a_named_folder_is_told_as_the_user_named_it() -> None:
+    named = refused(Role.CUDA, "its nvcc crashes", Fault.CRASHED, "CUDAToolkit_ROOT", "/opt/x")
+    other = refused(Role.CUDA, "no cuBLAS", Fault.INCOMPLETE, "PATH", "/usr/local/cuda")
+    seen = replace(machine(sets=(SET_12_4,)), rejected=(named, other))
+    error = refusal(seen, wanted("89", toolkit_from="/opt/x"))
+    assert error.why == "/opt/x (--cuda-toolkit): its nvcc crashes"
+    assert error.hint.startswith("--cuda-toolkit 12.4.131 (provided")
+    assert "CUDAToolkit_ROOT" not in error.hint
+
+
+def test_a_version_that_is_not_there_brings_no_cure_for_another() -> None:
+    other = refused(Role.CUDA, "CUDA 13.0.88: no cuBLAS", Fault.INCOMPLETE)
+    seen = replace(machine(sets=(SET_12_4,)), rejected=(other,))
+    assert "cuBLAS" not in refusal(seen, wanted("89", toolkit_from="12.7")).why
+    assert "no cuBLAS" in refusal(seen, wanted("89", toolkit_from="13.0")).why
+
+
 def test_a_provided_toolkit_stands_in_the_store_and_tells_its_size() -> None:
     made = plan(machine(sets=(SET_12_4,)), wanted("61"))
     assert option(made, "CMAKE_CUDA_COMPILER") == "/store/tools/cc/cuda/bin/nvcc"
