@@ -20,11 +20,11 @@ from llamawright.verify.compare_plan import MOST_ROUNDS, effort, orders, turns
 from llamawright.verify.compare_runs import Contest, Observation
 from llamawright.verify.compare_sides import (
     Opening,
-    ProvideDriver,
     Ready,
     require_one_device,
 )
 from llamawright.verify.compare_statistics import ALPHA, CONFIDENCE
+from llamawright.verify.device import ProvideDriver
 from llamawright.verify.draft import host_facts
 from llamawright.verify.patterns_cuda import CUDA_VARIABLES
 from llamawright.verify.prove import read_model

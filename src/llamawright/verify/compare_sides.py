@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,22 +17,18 @@ from llamawright.errors import (
 from llamawright.model.artifact import MANIFEST_SCHEMA, Manifest
 from llamawright.model.comparison import Entrant, Letter
 from llamawright.model.platform import Backend
-from llamawright.model.request import SoftwareDriver, VerifyRequest
+from llamawright.model.request import VerifyRequest
 from llamawright.model.verdict import Device, State
 from llamawright.store import Store
 from llamawright.transfer.opened import open_artifact
 from llamawright.verify import quarantine
-from llamawright.verify.choose import Candidate
-from llamawright.verify.cuda_setup import JIT_S, make_cuda
-from llamawright.verify.draft import cpu_name
+from llamawright.verify.cuda_setup import make_cuda
+from llamawright.verify.device import ProvideDriver, choose_device
 from llamawright.verify.install import Install, missing_modules
 from llamawright.verify.judge import Ruling
-from llamawright.verify.runs import compiling_limits, probe_limits
 from llamawright.verify.setup import Setting, make_setting
-from llamawright.verify.supervise import Finished
-from llamawright.verify.survey import Chosen, code_for, settle
+from llamawright.verify.survey import Chosen, code_for
 
-ProvideDriver = Callable[[], SoftwareDriver | None]
 PROGRAMS = ("llama-completion", "llama-bench")
 # Where upstream's archives and build trees keep their programs.
 PLACES = (".", "bin", "build/bin")
@@ -151,27 +147,6 @@ class Opening:
         if found and not request.clear_quarantine:
             raise refusal(letter, quarantine.ruling(found))
         quarantine.lift(self.store.journal, found)
-
-
-def choose_device(setting: Setting, provide_driver: ProvideDriver) -> Chosen | Ruling:
-    """Return the device that a setting's request means; the artifact lists it itself."""
-    if setting.cpu:
-        device = Device(id="CPU", name=cpu_name(), backend="cpu", memory=0, software=False)
-        return Chosen(candidate=Candidate(device=device), view=None, env={})
-    limits, cuda = setting.stage.limits, setting.scene.cuda
-    if cuda is not None and cuda.may_jit:
-        limits = compiling_limits(limits, JIT_S)
-    probing = replace(setting.stage, limits=probe_limits(limits))
-
-    def run_list(argv: tuple[str, ...], env: Mapping[str, str]) -> Finished:
-        return probing.run("device list", argv, env, on_device=True)
-
-    def driver() -> SoftwareDriver | None:
-        """Only Vulkan has a driver in software that stands for the device's."""
-        vulkan = setting.manifest.backend is Backend.VULKAN
-        return setting.request.driver or (provide_driver() if vulkan else None)
-
-    return settle(setting.scene, setting.request.device, run_list, driver)
 
 
 def unpacked(letter: Letter, request: VerifyRequest, room: Path) -> tuple[Manifest, Install]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,30 +12,28 @@ from llamawright.errors import DownloadError, NoDeviceError, PackageError
 from llamawright.model.artifact import Manifest
 from llamawright.model.platform import Backend
 from llamawright.model.ports import Reporter
-from llamawright.model.request import SoftwareDriver, VerifyRequest
+from llamawright.model.request import VerifyRequest
 from llamawright.model.verdict import Device, Proof, State, Verdict
 from llamawright.paths import remove_tree
 from llamawright.store import Store, work_lock
 from llamawright.transfer.opened import open_artifact
 from llamawright.verify import quarantine
-from llamawright.verify.choose import Candidate
 from llamawright.verify.collect import Runs
 from llamawright.verify.conclude import Attempt, conclude
 from llamawright.verify.cuda_gate import Access
-from llamawright.verify.cuda_setup import JIT_S, make_cuda
-from llamawright.verify.draft import Draft, cpu_name, limits_of
+from llamawright.verify.cuda_setup import make_cuda
+from llamawright.verify.device import ProvideDriver, choose_device
+from llamawright.verify.draft import Draft, limits_of
 from llamawright.verify.gguf_header import GgufHeader, read_header
 from llamawright.verify.install import Install, lost_modules, missing_modules
 from llamawright.verify.judge import Ruling, hint_of
 from llamawright.verify.memory import watching
 from llamawright.verify.patterns_cuda import CUDA_VARIABLES
-from llamawright.verify.runs import compiling_limits, probe_limits
 from llamawright.verify.setup import Setting, make_course, make_setting, make_sides
 from llamawright.verify.supervise import Finished
-from llamawright.verify.survey import Chosen, code_for, settle
+from llamawright.verify.survey import Chosen, code_for
 from llamawright.verify.types import TypeRuns, run_types
 
-ProvideDriver = Callable[[], SoftwareDriver | None]
 # What goes on with an artifact that was proved, while it is still unpacked.
 Then = Callable[[Attempt, Verdict], None]
 KEY_DIGITS = 9
@@ -53,15 +51,33 @@ def verify(
 
     ``provide_driver`` may fetch a software driver and is only asked when there is no
     hardware device and ``request.driver`` is absent. ``then`` sees the runs and their verdict
-    before the unpacked artifact is removed. Raises ``PackageError`` for a file
-    that is no whole artifact, ``DownloadError`` or ``UsageError`` for a wrong model,
-    ``NoDeviceError`` for a named device that isn't there, ``UsageError`` for one that is
-    named ambiguously.
+    before the unpacked artifact is removed. Raises ``PackageError`` for a file that is no whole
+    artifact, ``DownloadError`` or ``UsageError`` for a wrong model, ``NoDeviceError`` for a
+    named device that isn't there, ``UsageError`` for an ambiguous name.
     """
     began = time.monotonic()
     header, model_sha256 = read_model(request)
     sha256 = sha256_file(request.artifact) if request.artifact.is_file() else ""
-    draft = Draft(
+    draft = _draft(request, sha256, model_sha256, began)
+    found = quarantine.freezes(store.journal, artifact=sha256)
+    if found and not request.clear_quarantine:
+        return Proof(verdict=draft.verdict(quarantine.ruling(found)))
+    quarantine.lift(store.journal, found)
+    return _in_its_own_folder(
+        _Trial(
+            request=request,
+            header=header,
+            draft=draft,
+            store=store,
+            reporter=reporter,
+            provide_driver=provide_driver or (lambda: None),
+            then=then or (lambda _attempt, _verdict: None),
+        )
+    )
+
+
+def _draft(request: VerifyRequest, sha256: str, model_sha256: str, began: float) -> Draft:
+    return Draft(
         artifact=request.artifact.name,
         artifact_sha256=sha256,
         model=request.model.name,
@@ -69,20 +85,6 @@ def verify(
         limits=limits_of(request.verification),
         began=began,
     )
-    found = quarantine.freezes(store.journal, artifact=sha256)
-    if found and not request.clear_quarantine:
-        return Proof(verdict=draft.verdict(quarantine.ruling(found)))
-    quarantine.lift(store.journal, found)
-    trial = _Trial(
-        request=request,
-        header=header,
-        draft=draft,
-        store=store,
-        reporter=reporter,
-        provide_driver=provide_driver or (lambda: None),
-        then=then or (lambda _attempt, _verdict: None),
-    )
-    return _in_its_own_folder(trial)
 
 
 def _in_its_own_folder(trial: _Trial) -> Proof:
@@ -160,7 +162,7 @@ class _Trial:
             if isinstance(cuda, Ruling):
                 return draft.verdict(cuda, patterns=version)
             setting = replace(setting, scene=replace(setting.scene, cuda=cuda))
-        chosen = self._choose(setting)
+        chosen = choose_device(setting, self.provide_driver)
         if isinstance(chosen, Ruling):
             return draft.verdict(chosen, patterns=version)
         if request.require_hardware and chosen.device.software:
@@ -177,25 +179,6 @@ class _Trial:
     def _draft(self, manifest: Manifest, request: VerifyRequest) -> Draft:
         own = CUDA_VARIABLES if manifest.backend is Backend.CUDA else ()
         return replace(self.draft, variables=own, limits=limits_of(request.verification))
-
-    def _choose(self, setting: Setting) -> Chosen | Ruling:
-        if setting.cpu:
-            device = Device(id="CPU", name=cpu_name(), backend="cpu", memory=0, software=False)
-            return Chosen(candidate=Candidate(device=device), view=None, env={})
-        limits, cuda = setting.stage.limits, setting.scene.cuda
-        if cuda is not None and cuda.may_jit:
-            limits = compiling_limits(limits, JIT_S)
-        probing = replace(setting.stage, limits=probe_limits(limits))
-
-        def run_list(argv: tuple[str, ...], env: Mapping[str, str]) -> Finished:
-            return probing.run("device list", argv, env, on_device=True)
-
-        def driver() -> SoftwareDriver | None:
-            """Only Vulkan has a driver in software that stands for the device's."""
-            vulkan = setting.manifest.backend is Backend.VULKAN
-            return self.request.driver or (self.provide_driver() if vulkan else None)
-
-        return settle(setting.scene, self.request.device, run_list, driver)
 
     def _attempt(self, setting: Setting, chosen: Chosen, code: Access | None) -> Attempt:
         course = make_course(setting, chosen.device, jit=code is not None and code.jit)

@@ -14,8 +14,9 @@ from llamawright.model.soak import KernelEvent, SoakReport, SoakRound
 from llamawright.model.verdict import Limit, Proof, State, Verdict
 from llamawright.store import Store
 from llamawright.verify.conclude import Attempt
+from llamawright.verify.device import ProvideDriver
 from llamawright.verify.judge import Ruling
-from llamawright.verify.prove import ProvideDriver, verify
+from llamawright.verify.prove import verify
 from llamawright.verify.soak_events import read_events
 from llamawright.verify.soak_judge import drifts, limits_of_soak, rule_soak
 from llamawright.verify.soak_kernel import KernelLog, open_kernel_log
