@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -224,7 +225,11 @@ def _cpu(seen: Sequence[Observation]) -> Row:
 
 def _figures(seen: Iterable[Observation], step: Step, read: Read) -> Figures:
     found = ((s.turn, read(s)) for s in seen if s.turn.step is step)
-    return {(turn.letter, turn.round): value for turn, value in found if value}
+    return {
+        (turn.letter, turn.round): value
+        for turn, value in found
+        if value is not None and math.isfinite(value) and value > 0
+    }
 
 
 def between(run: Finished, first: Phase, then: Phase) -> float | None:
