@@ -15,8 +15,8 @@ from llamawright.pipeline import Outcome, Pipeline
 from llamawright.verify import soak_lines
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
-PART = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smhd])+")
+PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])")
 LONGEST_S = 60 * UNITS["d"]
 
 

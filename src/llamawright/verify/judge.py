@@ -65,12 +65,12 @@ HINTS = {
     "built with: fetch both again, from one place",
     "too-slow": "the comparison's page shows every sample: run it again on a quiet machine, "
     "then look for what changed between the two",
-    "device-reset": "the kernel reset the device or lost it while it computed: check power, heat and "
-    "overclocking, then another driver; the kernel's log has the lines around it",
+    "device-reset": "the kernel reset the device or lost it while it computed: check power, heat "
+    "and overclocking, then another driver; the kernel's log has the lines around it",
     "soak-answer-changed": "the same prompt got another answer: the device computes wrong now and "
     "then. Check its memory, heat and overclocking, then another driver",
-    "soak-slowed": "the page shows when it began: look at the device's clocks and temperature then, "
-    "and at what else ran; start the soak again on a quiet machine",
+    "soak-slowed": "the page shows when it began: look at the device's clocks and temperature "
+    "then, and at what else ran; start the soak again on a quiet machine",
     "soak-leak": "memory is not given back after each run: update the driver; if it goes on, "
     "restart the machine before long runs and report it with the page",
     "driver-broken": "repair the NVIDIA driver: nvidia-smi must answer first",

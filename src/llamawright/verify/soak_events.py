@@ -15,6 +15,7 @@ from llamawright.model.soak import KernelEvent, Tie
 from llamawright.verify.nvidia import normal_pci
 
 MOST_TEXT = 240
+MOST_LINE = 1000
 WORDS = (
     ("xid", re.compile(r"NVRM: Xid \(")),
     (
@@ -50,7 +51,9 @@ PLACE = re.compile(r"\b([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?\b", re.
 def read_events(lines: Iterable[str], *, pci: str, at: float) -> tuple[KernelEvent, ...]:
     """Return the events of a log's lines; ``pci`` is the device's place, empty if unknown."""
     found = []
-    for line in lines:
+    for whole in lines:
+        # The kernel's own lines are shorter than this; patterns over more would take minutes.
+        line = whole[:MOST_LINE]
         kind = next((k for k, pattern in WORDS if pattern.search(line)), "")
         if kind:
             place = place_of(line)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from llamawright import codec
-from llamawright.model.soak import Drift, SoakReport, Tie
+from llamawright.model.soak import SOAK_SCHEMA, Drift, SoakReport, Tie
 from llamawright.model.verdict import Outcome
 from llamawright.paths import write_whole
 from llamawright.verify.report import OUTCOMES, STATES, TEMPLATES, artifact_stem
@@ -45,6 +46,14 @@ def events_words(report: SoakReport) -> str:
     other = f", {more} of others" if more else ""
     mark = "✗" if ours else "✓"
     return f"{mark} kernel's log ({report.kernel_log}): {ours} events of this device{other}"
+
+
+def soak_schema() -> str:
+    """Return the JSON schema of ``<name>.soak.json`` as text, the same for the same types."""
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    head = {"$id": SOAK_SCHEMA, "$schema": draft, "title": "llamawright soak"}
+    whole = {**codec.schema(SoakReport), **head}
+    return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def write_soak(report: SoakReport, dest: Path) -> tuple[Path, Path]:
