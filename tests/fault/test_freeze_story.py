@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def _of_an_earlier_boot(path: Path, *, keep: str) -> None:
 
 
 @pytest.fixture
-def desk(line: Line, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(line: Line, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Desk:
     room = "llamawright.pipeline"
     quick = replace(recipe(), verification=verification())
     monkeypatch.setattr(f"{room}.detect_platform", lambda: LINUX)
@@ -235,7 +235,7 @@ def test_other_work_that_lost_its_machine_is_no_quarantine(tmp_path: Path) -> No
 
 
 def _write(
-    folder: Path, facts: dict[str, object], *, at: float = 5.0, boots_ago: float = 3600.0,
+    folder: Path, facts: Mapping[str, object], *, at: float = 5.0, boots_ago: float = 3600.0,
     phase: str = "verify-load",
 ) -> None:  # fmt: skip
     process = {

@@ -218,7 +218,7 @@ def test_a_soak_whose_tool_was_killed_goes_on_as_well(soaking: Soaking) -> None:
                 os._exit(137)
             return take(rounds, number, session, **more)  # type: ignore[arg-type]
 
-        Rounds.take = die  # type: ignore[method-assign]
+        Rounds.take = die  # type: ignore[method-assign, assignment]
         try:
             soaking.run(artifact)
         finally:

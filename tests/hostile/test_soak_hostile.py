@@ -121,7 +121,8 @@ def test_a_model_that_writes_a_kernels_line_resets_nothing(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "line",
     ["\x00" * 500, "NVRM: Xid (" * 10_000, "amdgpu " * 20_000 + "GPU reset",
-     "i915 " + "xe " * 50_000, "NVRM: Xid (PCI:ffffffffffffffff:99:99): 79", "\udcff NVRM: Xid (PCI:0000:41:00"],
+     "i915 " + "xe " * 50_000, "NVRM: Xid (PCI:ffffffffffffffff:99:99): 79",
+     "\udcff NVRM: Xid (PCI:0000:41:00"],
 )  # fmt: skip
 def test_long_and_odd_lines_are_read_in_time(line: str) -> None:
     began = time.process_time()

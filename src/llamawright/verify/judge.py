@@ -69,6 +69,8 @@ HINTS = {
     "and overclocking, then another driver; the kernel's log has the lines around it",
     "soak-answer-changed": "the same prompt got another answer: the device computes wrong now and "
     "then. Check its memory, heat and overclocking, then another driver",
+    "soak-output-cut": "the program ends with status 0 and without its last words, again and "
+    "again: run it on a quiet machine, and report it with the log of the last round",
     "soak-slowed": "the page shows when it began: look at the device's clocks and temperature "
     "then, and at what else ran; start the soak again on a quiet machine",
     "soak-leak": "memory is not given back after each run: update the driver; if it goes on, "

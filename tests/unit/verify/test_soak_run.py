@@ -129,7 +129,7 @@ def test_an_event_survives_a_kill_right_after_it(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     try:
-        Record.add_round = power_cut  # type: ignore[method-assign]
+        Record.add_round = power_cut  # type: ignore[method-assign, assignment]
         with pytest.raises(KeyboardInterrupt):
             run.go()
     finally:
