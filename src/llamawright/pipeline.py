@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -192,13 +192,12 @@ class Pipeline:
     ) -> tuple[Outcome, SoakReport | None, tuple[Path, ...]]:
         """Prove one packed file, then run it for so long; the pages go beside it."""
         with self._stage("verify and soak"):
-            driver = None if self.wanted.require_hardware else self._driver
             proof, soaked = soak(
-                self._proof_request(path),
+                self.proof_request(path),
                 seconds,
                 store=self.store,
                 reporter=self.reporter,
-                provide_driver=driver,
+                provide_driver=self.provider,
             )
         reports = write_report(proof.verdict, proof.manifest, path.parent)
         pages = write_soak(soaked, path.parent) if soaked else ()
@@ -219,15 +218,14 @@ class Pipeline:
         flags = self.flags
         with self._stage("compare"):
             request = CompareRequest(
-                first=self._proof_request(a),
+                first=self.proof_request(a),
                 other=b,
                 rounds=flags.rounds,
                 contexts=tuple(getattr(flags, "contexts", None) or ()),
                 min_ratio=min_ratio,
             )
-            driver = None if self.wanted.require_hardware else self._driver
             found = compare(
-                request, store=self.store, reporter=self.reporter, provide_driver=driver
+                request, store=self.store, reporter=self.reporter, provide_driver=self.provider
             )
         return found, write_comparison(found, dest)
 
@@ -328,6 +326,11 @@ class Pipeline:
             pin, store=self.store, offline=self.wanted.offline, reporter=self.reporter
         )
 
+    @property
+    def provider(self) -> Callable[[], SoftwareDriver | None] | None:
+        """Return what brings a software driver when the machine has no device of its own."""
+        return None if self.wanted.require_hardware else self._driver
+
     def _driver(self) -> SoftwareDriver | None:
         tag = self.platform.tag
         sets = [s for s in self.toolchains.sets if s.role is Role.DRIVER and tag in s.platforms]
@@ -344,13 +347,14 @@ class Pipeline:
     def _prove(self, path: Path) -> tuple[Proof, tuple[Path, ...]]:
         """Prove a packed file and write the report beside it."""
         with self._stage("verify"):
-            request = self._proof_request(path)
-            # The machine's own devices come first; this is for when there are none.
-            driver = None if self.wanted.require_hardware else self._driver
-            proof = verify(request, store=self.store, reporter=self.reporter, provide_driver=driver)
+            request = self.proof_request(path)
+            proof = verify(
+                request, store=self.store, reporter=self.reporter, provide_driver=self.provider
+            )
         return proof, write_report(proof.verdict, proof.manifest, path.parent)
 
-    def _proof_request(self, path: Path) -> VerifyRequest:
+    def proof_request(self, path: Path) -> VerifyRequest:
+        """Return the proof of ``path`` as the flags wish it; may fetch the pinned model."""
         wanted, verification = self.wanted, self.recipe.verification
         return VerifyRequest(
             artifact=path,

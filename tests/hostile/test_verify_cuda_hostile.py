@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llamawright.model.cuda import older
 from llamawright.verify.choose import match_up
 from llamawright.verify.cuda_cards import FIELDS, read_cuda, read_rows, visible_rows
-from llamawright.verify.cuda_gate import access, meant, older
+from llamawright.verify.cuda_gate import access, meant
 from llamawright.verify.judge import Ruling
 from llamawright.verify.logs import read_load
 from llamawright.verify.nvidia import read_cards, read_processes

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from llamawright import codec
+from llamawright.cli.render import with_pages
 from llamawright.console import Console, duration
 from llamawright.digest import plain
 from llamawright.errors import ExitCode, UsageError
@@ -85,16 +86,6 @@ def with_gate(
 ) -> dict[str, object]:
     """Return the result of a proof with what the speed gate measured and decided."""
     code, kind = gate_code(found)
-    before, reports = result["summary"], result["reports"]
-    return {
-        **result,
-        "code": int(code),
-        "class": kind,
-        "comparison": plain(found),
-        "reports": [*(reports if isinstance(reports, list) else []), *map(str, pages)],
-        "summary": [
-            *(before if isinstance(before, list) else []),
-            *(f"speed     {line}" for line in comparison_lines(found)),
-            *(f"report    {page}" for page in pages),
-        ],
-    }
+    lines = (f"speed     {line}" for line in comparison_lines(found))
+    told = {"code": int(code), "class": kind, "comparison": plain(found)}
+    return with_pages({**result, **told}, lines, pages)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from llamawright.console import duration, quantity
 from llamawright.model.artifact import Artifact
@@ -94,6 +95,22 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         yield f"  why: {verdict.why}"
     if verdict.hint:
         yield f"  hint: {verdict.hint}"
+
+
+def with_pages(
+    result: Mapping[str, object], lines: Iterable[str], pages: Sequence[Path]
+) -> dict[str, object]:
+    """Return a result with more lines in its summary and more pages among its reports."""
+    before, reports = result["summary"], result["reports"]
+    return {
+        **result,
+        "reports": [*(reports if isinstance(reports, list) else []), *map(str, pages)],
+        "summary": [
+            *(before if isinstance(before, list) else []),
+            *lines,
+            *(f"report    {page}" for page in pages),
+        ],
+    }
 
 
 def _check_line(check: Check) -> str:

@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from llamawright.cli.render import with_pages
 from llamawright.digest import plain
 from llamawright.errors import ExitCode, UsageError
 from llamawright.model.soak import SoakReport
@@ -57,20 +58,13 @@ def with_soak(
 ) -> dict[str, object]:
     """Return the result of a proof with what the soak showed; its pages are named last."""
     code, kind = soak_code(report)
-    before, reports = result["summary"], result["reports"]
-    told = {**plain_report(report), "rounds": len(report.rounds)}
-    return {
-        **result,
+    lines = (f"soak      {line}" for line in soak_lines(report))
+    told = {
         "code": int(code) or result["code"],
         "class": kind or result["class"],
-        "soak": told,
-        "reports": [*(reports if isinstance(reports, list) else []), *map(str, pages)],
-        "summary": [
-            *(before if isinstance(before, list) else []),
-            *(f"soak      {line}" for line in soak_lines(report)),
-            *(f"report    {page}" for page in pages),
-        ],
+        "soak": {**plain_report(report), "rounds": len(report.rounds)},
     }
+    return with_pages({**result, **told}, lines, pages)
 
 
 def plain_report(report: SoakReport) -> dict[str, object]:

@@ -13,6 +13,8 @@ _WORD = re.compile(
     r"(?P<suffix>[af]?)(?P<kind>-real|-virtual)?",
     re.ASCII,
 )
+# Python refuses to read numbers of thousands of digits; no version has such a part.
+_PART = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,6 +79,16 @@ def parse_code(word: str) -> GpuCode | None:
 def dotted(number: int) -> str:
     """Return a capability with its dot: 61 is ``6.1``, 120 is ``12.0``."""
     return f"{number // 10}.{number % 10}"
+
+
+def older(version: str, than: str) -> bool:
+    """Whether a driver version is lower; one that is not told is lower than nothing."""
+    left, right = _numbers(version), _numbers(than)
+    return bool(left and right) and left < right
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(p) for p in version.split(".") if _PART.fullmatch(p))
 
 
 def best_code(codes: tuple[GpuCode, ...], capability: int) -> GpuCode | None:

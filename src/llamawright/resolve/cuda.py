@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from llamawright.model.cuda import GpuCode, Gpus, Presence, dotted
+from llamawright.model.cuda import GpuCode, Gpus, Presence, dotted, older
 from llamawright.model.fit import known_bad
 from llamawright.model.inventory import Found, Rejected, Role
 from llamawright.model.plan import Conflict
@@ -144,7 +144,7 @@ def _miscompiled(
 def _old_driver(toolkit: Toolkit, asked: _Question) -> Iterator[Conflict]:
     """Yield a conflict when the build is for this machine and its driver is too old for it."""
     least = _least(toolkit, asked)
-    if asked.wanted.here and _older(asked.gpus.driver, least):
+    if asked.wanted.here and older(asked.gpus.driver, least):
         yield Conflict(
             what=f"the driver {asked.gpus.driver} is too old for {toolkit.told}",
             why=f"CUDA {toolkit.number.major}.x needs driver {least} or newer",
@@ -157,10 +157,6 @@ def _least(toolkit: Toolkit, asked: _Question) -> str:
     """Return the least driver that runs a toolkit's machine code."""
     system = asked.request.platform.system
     return least_driver(asked.field.toolchains, str(toolkit.number.major), system)
-
-
-def _older(driver: str, least: str) -> bool:
-    return bool(driver and least) and Version(driver) < Version(least)
 
 
 def _no_host(toolkit: Toolkit, field: Field) -> Conflict:
@@ -288,6 +284,6 @@ def _of_machine(best: _Judged, asked: _Question) -> Iterator[str]:
     for card in gpus.cards:
         if card.capability and not any(c.runs_on(card.capability) for c in best.codes):
             yield f"{card.name} ({dotted(card.capability)}) in this machine cannot run this build"
-    if _older(gpus.driver, _least(best.toolkit, asked)):
+    if older(gpus.driver, _least(best.toolkit, asked)):
         version = best.toolkit.version
         yield f"the driver {gpus.driver} of this machine cannot run CUDA {version} code"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from llamawright.model.comparison import Comparison, Finding, Measure
 from llamawright.verify.compare_words import figure, title
+from llamawright.verify.pages import Label
 
 WIDTH, LEFT, RIGHT = 700.0, 200.0, 155.0
 ROW, TOP, BOTTOM = 30.0, 22.0, 34.0
@@ -41,14 +42,6 @@ class Mark:
     label: str
     value: str
     tone: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """A word or a line of a scale, at one coordinate."""
-
-    at: float
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from llamawright import codec
@@ -27,7 +27,8 @@ from llamawright.verify.compare_words import (
     ratio_words,
     title,
 )
-from llamawright.verify.report import TEMPLATES, artifact_stem
+from llamawright.verify.pages import render_page
+from llamawright.verify.report import artifact_stem
 
 TONES = {
     Finding.FASTER: "outcome good",
@@ -96,27 +97,20 @@ def pair_name(comparison: Comparison) -> str:
 
 def render_comparison(comparison: Comparison) -> str:
     """Return the page. Everything that came out of a program or a file is escaped."""
-    import jinja2  # noqa: PLC0415 - only this page needs it
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        command=shlex.join,
-        duration=_duration,
-        figure=figure,
-        finding=finding_words,
-        p=p_words,
-        ratio=ratio_words,
-        title_of=title,
-    )
+    filters: dict[str, Callable[..., str]] = {
+        "command": shlex.join,
+        "duration": _duration,
+        "figure": figure,
+        "finding": finding_words,
+        "p": p_words,
+        "ratio": ratio_words,
+        "title_of": title,
+    }
     rates = [m for m in comparison.measures if m.metric.kind is MetricKind.RATE]
     plots = (by_length(comparison), *map(by_round, rates))
-    return environment.get_template("comparison.html").render(
+    return render_page(
+        "comparison.html",
+        filters,
         c=comparison,
         headline=headline(comparison),
         overview=overview(comparison),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from llamawright.model.cuda import CudaFacts, GpuCode, best_code, dotted, parse_code
+from llamawright.model.cuda import CudaFacts, GpuCode, best_code, dotted, older, parse_code
 from llamawright.model.verdict import State
 from llamawright.verify.choose import Candidate
 from llamawright.verify.judge import Ruling
-from llamawright.verify.nvidia import is_number, normal_pci
+from llamawright.verify.nvidia import normal_pci
 from llamawright.verify.patterns_cuda import TOOLKITS
 from llamawright.verify.witness import Sighting, Witness
 
@@ -120,16 +120,6 @@ def preferred(
         return int(found.jit)
 
     return tuple(sorted(candidates, key=rank))
-
-
-def older(version: str, than: str) -> bool:
-    """Whether a driver version is lower; one that is not told is lower than nothing."""
-    left, right = _numbers(version), _numbers(than)
-    return bool(left and right) and left < right
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if is_number(part))
 
 
 def build_command(capability: int) -> str:

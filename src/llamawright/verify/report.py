@@ -10,9 +10,9 @@ from llamawright import codec
 from llamawright.model.artifact import Manifest
 from llamawright.model.verdict import Check, Outcome, State, Verdict
 from llamawright.paths import write_whole
+from llamawright.verify.pages import render_page
 from llamawright.verify.plot import divergence_chart, token_chart
 
-TEMPLATES = Path(__file__).with_name("templates")
 MIB = 1 << 20
 
 # A mark, a word and a sentence for each state: never colour alone.
@@ -94,21 +94,12 @@ def artifact_stem(file_name: str) -> str:
 
 def render(verdict: Verdict, manifest: Manifest | None) -> str:
     """Return the page. Everything that came out of a program or a file is escaped."""
-    import jinja2  # noqa: PLC0415 - takes 60 ms; a run that finds all stamped writes no report
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["mib"] = _mib
-    environment.filters["command"] = shlex.join
     limit = next((x.value for x in verdict.limits if "divergence" in x.name), 0.0)
     charts = (divergence_chart(verdict.numbers, limit), token_chart(verdict.token_s))
     mark, word, meaning = STATES[verdict.state]
-    return environment.get_template("report.html").render(
+    return render_page(
+        "report.html",
+        {"mib": _mib, "command": shlex.join},
         v=verdict,
         manifest=manifest,
         name=manifest.name if manifest else artifact_stem(verdict.artifact),

@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 from statistics import median
 
 from llamawright.model.soak import SoakRound
+from llamawright.verify.pages import Label
 from llamawright.verify.soak_drift import robust_line
 
 WIDTH, HEIGHT = 700.0, 210.0
@@ -31,14 +32,6 @@ class Dot:
     y: float
     mark: str
     value: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """A word of a scale at one coordinate."""
-
-    at: float
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from llamawright import codec
 from llamawright.model.soak import SOAK_SCHEMA, Drift, SoakReport, Tie
 from llamawright.model.verdict import Outcome
 from llamawright.paths import write_whole
-from llamawright.verify.report import OUTCOMES, STATES, TEMPLATES, artifact_stem
+from llamawright.verify.pages import render_page
+from llamawright.verify.report import OUTCOMES, STATES, artifact_stem
 from llamawright.verify.soak_judge import amount, cut_off, drift_words
 from llamawright.verify.soak_plot import plots
 
@@ -79,17 +80,9 @@ def write_soak(report: SoakReport, dest: Path) -> tuple[Path, Path]:
 
 def render_soak(report: SoakReport) -> str:
     """Return the page. Everything that came out of a program or a log is escaped."""
-    import jinja2  # noqa: PLC0415 - only this page needs it
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(length=length, amount=amount, signed=_signed)
-    return environment.get_template("soak.html").render(
+    return render_page(
+        "soak.html",
+        {"length": length, "amount": amount, "signed": _signed},
         s=report,
         name=artifact_stem(report.artifact),
         state=STATES[report.state],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llamawright.model.cuda import GpuCode, best_code, dotted, parse_code
+from llamawright.model.cuda import GpuCode, best_code, dotted, older, parse_code
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,22 @@ def test_names_and_numbers_of_a_reader() -> None:
     assert GpuCode(120, "a").cmake == "120a-real"
     assert GpuCode(61).capability == "6.1"
     assert (dotted(61), dotted(120)) == ("6.1", "12.0")
+
+
+@pytest.mark.parametrize(
+    ("version", "than", "lower"),
+    [
+        ("535.129.03", "580.65.06", True),
+        ("580.65.06", "580.65.06", False),
+        ("580.159.04", "580.65.06", False),
+        ("570.26", "570.133.07", True),
+        ("", "580.65.06", False),
+        ("580.65.06", "", False),
+        ("of unknown version", "580.65.06", False),
+        ("9" * 5000, "580.65.06", False),
+    ],
+)
+def test_a_driver_is_older_only_when_both_versions_are_known(
+    version: str, than: str, *, lower: bool
+) -> None:
+    assert older(version, than) is lower

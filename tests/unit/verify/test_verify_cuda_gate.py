@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llamawright.model.cuda import older
 from llamawright.model.verdict import Device, State
 from llamawright.verify.choose import Candidate, match_up, no_such_device, select
 from llamawright.verify.cuda_gate import (
@@ -14,7 +15,6 @@ from llamawright.verify.cuda_gate import (
     build_command,
     gate,
     meant,
-    older,
     preferred,
 )
 from llamawright.verify.judge import Ruling
