@@ -7,7 +7,6 @@ they were never written to the disk. So it is looked at how much of the file is 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from collections.abc import Mapping
@@ -51,12 +50,13 @@ def resident(handle: int, size: int) -> float | None:
     return there / PROBES
 
 
-def empty_driver_cache(env: Mapping[str, str], room: Path) -> None:
-    """Remove what a driver has compiled and kept for a side; only folders below ``room``."""
-    for name in CACHES:
-        folder = Path(env[name]) if env.get(name) else None
-        if folder is None or not folder.is_relative_to(room):
-            continue
-        with contextlib.suppress(FileNotFoundError):
-            for entry in list(folder.iterdir()):
-                remove_tree(entry)
+def fresh_caches(env: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return a side's environment with empty driver caches in ``folder``, which is emptied.
+
+    What the driver has kept for the side's other runs stays: they would have to compile anew.
+    """
+    remove_tree(folder)
+    places = {name: folder / name.lower() for name in CACHES if name in env}
+    for place in places.values():
+        place.mkdir(parents=True)
+    return {**env, **{name: str(place) for name, place in places.items()}}

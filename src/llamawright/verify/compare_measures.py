@@ -167,7 +167,7 @@ def _first_tokens(seen: Sequence[Observation], work: Effort) -> Iterable[Row]:
                 resolution=0.01,
             ),
             figures=_figures(mine, step, lambda o: between(o.run, Phase.FIRST_TOKEN, Phase.DONE)),
-            note="from the loaded model on, without a warm-up",
+            note="from the loaded model on; what the driver compiles was kept from a run before",
         )
 
 

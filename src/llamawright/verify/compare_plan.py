@@ -18,11 +18,13 @@ MOST_ROUNDS = 200
 class Step(StrEnum):
     """One kind of run.
 
-    ``fresh`` has an empty driver cache, ``warm`` is the same run once more, ``cold`` has the
+    ``prepare`` is not measured: what the driver compiles for a length of prompt is kept from
+    then on. ``fresh`` has an empty driver cache, ``warm`` is the same run once more, ``cold`` has the
     model given back by the page cache, ``context`` a longer prompt, ``bench`` is upstream's
     own benchmark.
     """
 
+    PREPARE = "prepare"
     FRESH = "fresh"
     WARM = "warm"
     COLD = "cold"
@@ -47,7 +49,7 @@ SOFTWARE = Effort(rounds=5, contexts=(8, 32), prompt=8, generation=4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One run: whose, in which round (from 1 on), after how many tokens of prompt."""
+    """One run: whose, in which round (from 1 on; 0 before), after how many tokens of prompt."""
 
     round: int
     step: Step
@@ -57,7 +59,7 @@ class Turn:
     @property
     def name(self) -> str:
         """Return the run's name, which its log has too."""
-        length = f" {self.tokens}" if self.step is Step.CONTEXT else ""
+        length = f" {self.tokens}" if self.step in {Step.CONTEXT, Step.PREPARE} else ""
         return f"{self.letter} round {self.round} {self.step}{length}"
 
 
@@ -87,6 +89,10 @@ def turns(work: Effort, *, speed_only: bool = False) -> Iterator[Turn]:
     short, *longer = work.contexts
     steps = [(Step.FRESH, short), (Step.WARM, short), (Step.COLD, short)]
     steps += [(Step.CONTEXT, tokens) for tokens in longer]
+    if not speed_only:
+        for tokens in work.contexts:
+            for letter in Letter:
+                yield Turn(round=0, step=Step.PREPARE, letter=letter, tokens=tokens)
     for number in range(1, work.rounds + 1):
         for step, tokens in [*([] if speed_only else steps), (Step.BENCH, 0)]:
             for letter in order(number):

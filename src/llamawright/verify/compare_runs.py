@@ -13,7 +13,7 @@ from llamawright.model.ports import Meter
 from llamawright.model.recipe import Verification
 from llamawright.process import tree_cpu_seconds
 from llamawright.verify.commands import ALL_LAYERS, COMMON, Target
-from llamawright.verify.compare_cache import empty_driver_cache, give_back
+from llamawright.verify.compare_cache import fresh_caches, give_back
 from llamawright.verify.compare_plan import Effort, Step, Turn
 from llamawright.verify.compare_sides import Ready, refusal
 from llamawright.verify.cuda_setup import JIT_S
@@ -107,7 +107,9 @@ class Contest:
                 share = give_back(self.model)
                 return Observation(turn=turn, run=self._first_token(turn), resident=share)
             case Step.FRESH:
-                empty_driver_cache(side.env, side.setting.room)
+                env = fresh_caches(side.env, side.setting.room / "fresh-caches")
+                return Observation(turn=turn, run=self._first_token(turn, env=env))
+            case Step.PREPARE:
                 return Observation(turn=turn, run=self._first_token(turn))
             case Step.WARM | Step.CONTEXT:
                 return self._watched(turn, side)
@@ -121,14 +123,16 @@ class Contest:
         memory, source = device_memory(watch, cpu=side.setting.cpu)
         return Observation(turn=turn, run=run, memory=memory, memory_source=source)
 
-    def _first_token(self, turn: Turn, sample: Sample | None = None) -> Finished:
+    def _first_token(
+        self, turn: Turn, sample: Sample | None = None, *, env: Mapping[str, str] | None = None
+    ) -> Finished:
         side = self.sides[turn.letter]
         prompt = self.folder / f"prompt-{turn.tokens}.txt"
         if not prompt.exists():
             prompt.write_text(prompt_text(self.verification.text, turn.tokens), encoding="utf-8")
         program = side.setting.install.program("llama-completion")
         argv = first_token(program, self.model, self._target(side), prompt, tokens=turn.tokens)
-        return self._start(turn, argv, sample)
+        return self._start(turn, argv, sample, env)
 
     def _bench(self, side: Ready) -> tuple[str, ...]:
         program = side.setting.install.program("llama-bench")
@@ -138,10 +142,16 @@ class Contest:
         device = "" if side.setting.cpu else side.device.id
         return Target(device=device, threads=thread_count())
 
-    def _start(self, turn: Turn, argv: tuple[str, ...], sample: Sample | None) -> Finished:
+    def _start(
+        self,
+        turn: Turn,
+        argv: tuple[str, ...],
+        sample: Sample | None,
+        env: Mapping[str, str] | None = None,
+    ) -> Finished:
         side = self.sides[turn.letter]
         stage = stage_of(side, whole=turn.step is Step.BENCH)
-        return stage.run(turn.name, argv, side.env, on_device=True, sample=sample)
+        return stage.run(turn.name, argv, env or side.env, on_device=True, sample=sample)
 
 
 def stage_of(side: Ready, *, whole: bool) -> Stage:

@@ -8,6 +8,9 @@ from llamawright.verify.compare_statistics import MIN_ROUNDS
 MIB = 1 << 20
 HUNDRED = 100.0
 SMALL_P = 0.001
+# Ratios above are told without decimals, and not at all above the second.
+MANY = 100.0
+FAR = 1000.0
 
 # A mark and a word for each finding: never colour alone.
 FINDINGS = {
@@ -50,8 +53,8 @@ def ratio_words(measure: Measure) -> str:
     if measure.ratio is None:
         return "-"
     if measure.low is None or measure.high is None:
-        return f"{measure.ratio:.3f}"
-    return f"{measure.ratio:.3f} ({measure.low:.3f} to {measure.high:.3f})"
+        return _scaled(measure.ratio)
+    return f"{_scaled(measure.ratio)} ({_scaled(measure.low)} to {_scaled(measure.high)})"
 
 
 def p_words(p: float | None) -> str:
@@ -89,3 +92,10 @@ def headline(comparison: Comparison) -> str:
     if not parts:
         return "No difference between A and B was found."
     return f"B {'; '.join(parts)}."
+
+
+def _scaled(ratio: float) -> str:
+    """Return a ratio with the digits that mean something; by next to nothing any can come."""
+    if ratio > FAR:
+        return f"more than {FAR:.0f}"
+    return f"{ratio:.0f}" if ratio > MANY else f"{ratio:.3f}"

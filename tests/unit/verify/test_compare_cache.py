@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from llamawright.verify.compare_cache import CACHES, empty_driver_cache, give_back, resident
+from llamawright.verify.compare_cache import CACHES, fresh_caches, give_back, resident
 
 
 @pytest.fixture
@@ -79,34 +79,36 @@ def test_an_empty_file_has_no_share(tmp_path: Path) -> None:
         assert resident(stream.fileno(), 0) is None
 
 
-class TestDriverCache:
-    def test_what_a_driver_kept_is_gone_and_the_folders_stay(self, tmp_path: Path) -> None:
-        env = {name: str(tmp_path / name) for name in CACHES}
-        for place in env.values():
-            (Path(place) / "mesa" / "ab").mkdir(parents=True)
-            (Path(place) / "mesa" / "ab" / "shader").write_text("x")
-            (Path(place) / "index").write_text("x")
-        empty_driver_cache(env, tmp_path)
-        assert all(list(Path(p).iterdir()) == [] for p in env.values())
+class TestDriverCaches:
+    def test_a_fresh_run_finds_nothing_and_the_other_runs_keep_theirs(self, tmp_path: Path) -> None:
+        env = {name: str(tmp_path / name) for name in CACHES} | {"LANG": "C"}
+        for name in CACHES:
+            kept = tmp_path / name / "mesa" / "shader"
+            kept.parent.mkdir(parents=True)
+            kept.write_text("x")
+        fresh = fresh_caches(env, tmp_path / "fresh")
+        assert fresh["LANG"] == "C"
+        for name in CACHES:
+            assert list(Path(fresh[name]).iterdir()) == []
+            assert Path(fresh[name]).is_relative_to(tmp_path / "fresh")
+            assert (tmp_path / name / "mesa" / "shader").read_text() == "x"
 
-    def test_a_folder_of_the_users_is_never_touched(self, tmp_path: Path) -> None:
-        home = tmp_path / "home"
-        home.mkdir()
-        (home / "precious").write_text("x")
-        empty_driver_cache({"HOME": str(home)}, tmp_path / "room")
-        assert (home / "precious").read_text() == "x"
+    def test_a_second_fresh_run_does_not_find_what_the_first_left(self, tmp_path: Path) -> None:
+        env = {"HOME": str(tmp_path / "home")}
+        first = fresh_caches(env, tmp_path / "fresh")
+        (Path(first["HOME"]) / "shader").write_text("x")
+        assert list(Path(fresh_caches(env, tmp_path / "fresh")["HOME"]).iterdir()) == []
 
-    def test_a_cache_that_was_never_made_is_fine(self, tmp_path: Path) -> None:
-        empty_driver_cache({"CUDA_CACHE_PATH": str(tmp_path / "absent")}, tmp_path)
-        empty_driver_cache({}, tmp_path)
+    def test_a_variable_that_is_not_set_stays_so(self, tmp_path: Path) -> None:
+        assert fresh_caches({}, tmp_path / "fresh") == {}
+        assert set(fresh_caches({"HOME": "/h"}, tmp_path / "fresh")) == {"HOME"}
 
-    def test_a_link_out_of_the_room_is_removed_and_not_followed(self, tmp_path: Path) -> None:
+    def test_a_link_in_an_old_fresh_cache_is_removed_and_not_followed(self, tmp_path: Path) -> None:
         outside = tmp_path / "outside"
         outside.mkdir()
         (outside / "precious").write_text("x")
-        cache = tmp_path / "room" / "cache"
-        cache.mkdir(parents=True)
-        (cache / "link").symlink_to(outside, target_is_directory=True)
-        empty_driver_cache({"XDG_CACHE_HOME": str(cache)}, tmp_path / "room")
-        assert not (cache / "link").exists()
+        (tmp_path / "fresh").mkdir()
+        (tmp_path / "fresh" / "home").symlink_to(outside, target_is_directory=True)
+        fresh = fresh_caches({"HOME": "/h"}, tmp_path / "fresh")
+        assert list(Path(fresh["HOME"]).iterdir()) == []
         assert (outside / "precious").read_text() == "x"

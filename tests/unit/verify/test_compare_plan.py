@@ -35,7 +35,17 @@ def test_both_sides_do_the_same_as_often() -> None:
         for letter in Letter
     }
     assert mine[Letter.A] == mine[Letter.B]
-    assert len(mine[Letter.A]) == QUICK.rounds * 5
+    assert len(mine[Letter.A]) == QUICK.rounds * 5 + len(QUICK.contexts)
+
+
+def test_what_the_driver_compiles_for_each_length_is_there_before_anything_is_measured() -> None:
+    every = list(turns(QUICK))
+    before = [t for t in every if t.step is Step.PREPARE]
+    assert before == every[: len(before)]
+    assert {(t.letter, t.tokens) for t in before} == {
+        (letter, tokens) for letter in Letter for tokens in QUICK.contexts
+    }
+    assert {t.round for t in before} == {0}
 
 
 def test_a_step_of_both_sides_is_adjacent() -> None:
@@ -48,7 +58,7 @@ def test_no_side_is_ahead_by_place_over_two_rounds() -> None:
     """The sum of places is equal: a drift that is a straight line hits both alike."""
     every = list(turns(effort(software=True, rounds=2)))
     places = dict.fromkeys(Letter, 0)
-    for place, turn in enumerate(every):
+    for place, turn in enumerate(t for t in every if t.round):
         places[turn.letter] += place
     assert places[Letter.A] == places[Letter.B]
 

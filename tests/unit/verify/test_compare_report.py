@@ -124,6 +124,10 @@ class TestWords:
         assert ratio_words(NOISY) == "1.100 (0.800 to 1.500)"
         assert ratio_words(UNKNOWN) == "-"
 
+    def test_a_ratio_by_next_to_nothing_is_not_told_to_the_last_digit(self) -> None:
+        far = replace(NOISY, ratio=296.596, low=37.379, high=3405661603.0)
+        assert ratio_words(far) == "297 (37.379 to more than 1000)"
+
     def test_a_headline_names_what_differs(self) -> None:
         less = measure(metric=metric("memory", title="device memory"), finding=Finding.LESS)
         told = headline(comparison(measure(), SLOW_LOAD, less, NOISY))
