@@ -103,6 +103,12 @@ class DownloadError(LlamawrightError):
     code = ExitCode.DOWNLOAD
 
 
+class PublishError(LlamawrightError):
+    """A server did not take the release, or holds something else under its name."""
+
+    code = ExitCode.DOWNLOAD
+
+
 class PatchError(LlamawrightError):
     """A patch series does not apply as a whole."""
 

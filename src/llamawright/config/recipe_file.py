@@ -9,6 +9,7 @@ from pathlib import Path
 from llamawright.config import checks
 from llamawright.config.document import Place, load_document, suggestion
 from llamawright.config.options import read_options
+from llamawright.config.release_rules import check_release
 from llamawright.config.typed import read_table
 from llamawright.digest import sha256_bytes
 from llamawright.errors import UsageError
@@ -27,6 +28,7 @@ from llamawright.model.recipe import (
     Threshold,
     Verification,
 )
+from llamawright.model.release import ReleaseRule
 
 ABOVE_ZERO = (
     "context", "chunks", "probe_s", "load_s", "first_token_s", "total_s", "output_cap",
@@ -92,6 +94,7 @@ class _File:
     verification: Verification
     test_options: dict[str, object] = dataclasses.field(default_factory=dict)
     patches: str = ""
+    release: ReleaseRule | None = None
 
 
 def locate_recipe(wanted: str, *, root: Path) -> Path:
@@ -130,6 +133,7 @@ def load_recipe(path: Path) -> Recipe:
         backends=tuple(_rule(n, r, place.at("backends")) for n, r in file.backends.items()),
         verification=file.verification,
         patches=file.patches,
+        release=file.release,
     )
 
 
@@ -144,6 +148,8 @@ def _check(file: _File, place: Place) -> None:
         for number, name in enumerate(names):
             checks.check_name(name, place.at("contents").at(key).at(number))
     _check_verification(file.verification, place.at("verification"))
+    if file.release is not None:
+        check_release(file.release, file.backends, place.at("release"))
 
 
 def _pin(source: _Source, place: Place) -> SourcePin:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llamawright.model.platform import Backend
+from llamawright.model.release import ReleaseRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,6 +299,7 @@ class Recipe:
     verification: Verification
     patches: str
     test_options: tuple[Option, ...] = ()
+    release: ReleaseRule | None = None
 
     def rule(self, backend: Backend) -> BackendRule | None:
         """Return the rule of ``backend``, or ``None`` when the recipe has none."""
