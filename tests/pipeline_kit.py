@@ -26,6 +26,17 @@ from reporter_kit import Told
 from resolve_kit import NO_TOOLCHAINS
 
 ROOM = "llamawright.pipeline"
+# What the pipeline imports only where it is needed is replaced in its room.
+LATE = {
+    name: f"llamawright.{room}"
+    for room, names in {
+        "build": ("build_host", "build_module"),
+        "fetch": ("fetch_source", "fetch_model"),
+        "package": ("pack", "packed_before", "place"),
+        "verify": ("verify", "write_report", "compare", "write_comparison"),
+    }.items()
+    for name in names
+}
 
 
 def provided(name: str, role: Role, platforms: tuple[str, ...] = ("linux_x86_64",)) -> ProvidedSet:
@@ -96,7 +107,7 @@ class Rooms:
             self.built += [g for g in given if isinstance(g, Plan)]
             return room(*given) if name not in ("provide_set", "verify") else room(*given, **named)
 
-        self.patch.setattr(f"{ROOM}.{name}", told)
+        self.patch.setattr(f"{LATE.get(name, ROOM)}.{name}", told)
 
     def say(self, name: str, answer: object) -> None:
         self.put(name, lambda *_given: answer)

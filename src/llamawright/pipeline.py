@@ -1,4 +1,7 @@
-"""The only module that knows all rooms: one pass from a request to a verdict."""
+"""The only module that knows all rooms: one pass from a request to a verdict.
+
+The rooms behind the plan are imported where they are entered: a conflict is told sooner.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from llamawright.build import build_host, build_module
 from llamawright.config import (
     build_proof,
     build_request,
@@ -21,7 +23,6 @@ from llamawright.config import (
 )
 from llamawright.detect import cuda_notes, detect_platform, take_inventory, vulkan_notes
 from llamawright.errors import ToolMissingError
-from llamawright.fetch import fetch_model, fetch_source
 from llamawright.model.artifact import Artifact
 from llamawright.model.built import BuiltTree, StageTiming
 from llamawright.model.comparison import CompareRequest, Comparison
@@ -34,21 +35,11 @@ from llamawright.model.request import ProofRequest, Request, SoftwareDriver, Ver
 from llamawright.model.soak import SoakReport
 from llamawright.model.toolchain import Toolchains
 from llamawright.model.verdict import Proof, Verdict
-from llamawright.package import pack, packed_before, place
 from llamawright.patching import Series, load_series, patch_tree, planned
 from llamawright.paths import data_root
 from llamawright.provide import SHELF, driver_environment, provide_set, provided_tools
 from llamawright.resolve import pin_source, resolve, source_pin
 from llamawright.store import Store
-from llamawright.verify import (
-    compare,
-    quarantined,
-    soak,
-    verify,
-    write_comparison,
-    write_report,
-    write_soak,
-)
 
 SETTINGS_FILE = "llamawright.toml"
 CUDA_ROOT = "CUDAToolkit_ROOT"
@@ -148,6 +139,8 @@ class Pipeline:
 
     def health(self, seen: Inventory) -> tuple[str, ...]:
         """Return what a reader of ``doctor`` should know beyond the tools."""
+        from llamawright.verify import quarantined  # noqa: PLC0415
+
         return (
             *quarantined(self.store.journal),
             *vulkan_notes(os.environ, self.platform),
@@ -169,6 +162,8 @@ class Pipeline:
 
     def build(self, *, prove: bool) -> Outcome:
         """Run every stage that is not finished yet, then the proof."""
+        from llamawright.package import place  # noqa: PLC0415
+
         with self._stage("plan"):
             plan = self.plan()
         for warning in plan.warnings:
@@ -191,6 +186,8 @@ class Pipeline:
         self, path: Path, seconds: float
     ) -> tuple[Outcome, SoakReport | None, tuple[Path, ...]]:
         """Prove one packed file, then run it for so long; the pages go beside it."""
+        from llamawright.verify import soak, write_report, write_soak  # noqa: PLC0415
+
         with self._stage("verify and soak"):
             proof, soaked = soak(
                 self.proof_request(path),
@@ -215,6 +212,8 @@ class Pipeline:
         self, a: Path, b: Path, dest: Path, *, min_ratio: float | None = None
     ) -> tuple[Comparison, tuple[Path, ...]]:
         """Compare two builds on one device and write the page; ``min_ratio`` is a speed gate."""
+        from llamawright.verify import compare, write_comparison  # noqa: PLC0415
+
         flags = self.flags
         with self._stage("compare"):
             request = CompareRequest(
@@ -229,33 +228,6 @@ class Pipeline:
             )
         return found, write_comparison(found, dest)
 
-    def touched(self, outcome: Outcome) -> Iterator[Path]:
-        """Return every file that the outcome depends on or is made of."""
-        data = data_root()
-        for folder in ("recipes", "toolchains", "patches", "src/llamawright"):
-            root = data / folder
-            yield root
-            yield from (p for p in root.rglob("*") if "__pycache__" not in p.parts)
-        yield Path.cwd() / SETTINGS_FILE
-        yield Path(self.recipe.path)
-        yield from outcome.tools
-        yield from outcome.reports
-        yield self.result_file
-        if self.wanted.model is not None:
-            yield self.wanted.model
-        if outcome.artifact is not None:
-            yield outcome.artifact.path
-            if outcome.artifact.companion is not None:
-                yield outcome.artifact.companion
-        yield from self._own_source()
-
-    def _own_source(self) -> Iterator[Path]:
-        """Yield what is built of the user's own source folder: only that can change."""
-        kind, _, folder = self.wish.source.partition(":")
-        for name in self.recipe.source.include if kind == "path" else ():
-            yield Path(folder) / name
-            yield from (Path(folder) / name).rglob("*")
-
     def _pinned(self, plan: Plan) -> tuple[Plan, SourceTree | None]:
         """Give the plan of an unpinned source, such as a folder, its digest of this moment."""
         if plan.recipe.source.tree is not None:
@@ -265,6 +237,8 @@ class Pipeline:
         return pin_source(plan, source.digest), source
 
     def _artifact(self, plan: Plan, source: SourceTree | None) -> Artifact:
+        from llamawright.package import pack, packed_before  # noqa: PLC0415
+
         known = packed_before(plan, self.store)
         if known is not None:
             self.reporter.info(f"{plan.name}: packed before with the same key {plan.key[:12]}")
@@ -283,6 +257,8 @@ class Pipeline:
             return pack(plan, patched, host, module, store=self.store, reporter=self.reporter)
 
     def _compile(self, plan: Plan, patched: PatchedTree) -> tuple[BuiltTree, BuiltTree | None]:
+        from llamawright.build import build_host, build_module  # noqa: PLC0415
+
         with self._stage("compile host"):
             host = build_host(plan, patched, store=self.store, reporter=self.reporter)
         if plan.backend is Backend.CPU:
@@ -307,6 +283,8 @@ class Pipeline:
         )
 
     def _fetched(self, pin: SourcePin, source: str) -> SourceTree:
+        from llamawright.fetch import fetch_source  # noqa: PLC0415
+
         return fetch_source(
             pin,
             source=source,
@@ -321,6 +299,8 @@ class Pipeline:
             return self._fetched(source_pin(self.wish), self.wish.source).root
 
     def _model(self) -> Path:
+        from llamawright.fetch import fetch_model  # noqa: PLC0415
+
         pin = self.recipe.verification.model
         return fetch_model(
             pin, store=self.store, offline=self.wanted.offline, reporter=self.reporter
@@ -346,6 +326,8 @@ class Pipeline:
 
     def _prove(self, path: Path) -> tuple[Proof, tuple[Path, ...]]:
         """Prove a packed file and write the report beside it."""
+        from llamawright.verify import verify, write_report  # noqa: PLC0415
+
         with self._stage("verify"):
             request = self.proof_request(path)
             proof = verify(
@@ -366,6 +348,7 @@ class Pipeline:
             device=wanted.device,
             require_hardware=wanted.require_hardware,
             clear_quarantine=wanted.clear_quarantine,
+            find_links=wanted.find_links,
         )
 
     def _outcome(

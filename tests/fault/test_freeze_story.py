@@ -56,7 +56,7 @@ class Desk:
         self.patch.setattr(Pipeline, "plan", lambda *_a: made)
         self.patch.setattr(Pipeline, "_pinned", lambda _self, _plan: (made, None))
         self.patch.setattr(Pipeline, "_artifact", lambda *_a: packed)
-        self.patch.setattr("llamawright.pipeline.place", lambda found, _dist: found)
+        self.patch.setattr("llamawright.package.place", lambda found, _dist: found)
         self.bench._probe()
         (self.bench.root / "busy").unlink(missing_ok=True)
         return self.line("build", "vulkan", "--model", str(self.model), *words)

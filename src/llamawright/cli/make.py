@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from llamawright.cli import say_last
-from llamawright.cli.compare import gate_code, speed_gate, wanted_ratio, with_gate
 from llamawright.cli.look import show_plan
 from llamawright.cli.render import artifact_lines, verdict_lines
-from llamawright.cli.soak import proved, soak_code, wanted_soak, with_soak
+from llamawright.cli.touched import touched
 from llamawright.console import Console, duration
 from llamawright.digest import plain
 from llamawright.errors import ExitCode, InterruptedRunError, LlamawrightError, UsageError
@@ -41,12 +40,25 @@ def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | Non
     result = _result(outcome, code, kind)
     write_result(pipeline.result_file, result)
     if stamp is not None and code is ExitCode.OK:
-        stamp.save(result, pipeline.touched(outcome))
+        stamp.save(result, touched(pipeline, outcome))
     return _finish(result, code, kind, flags, console)
 
 
 def verify(flags: Namespace, store: Path, console: Console) -> int:
     """Prove one packed file; the report goes beside it."""
+    from llamawright.cli.compare import (  # noqa: PLC0415 - a build needs none of it
+        gate_code,
+        speed_gate,
+        wanted_ratio,
+        with_gate,
+    )
+    from llamawright.cli.soak import (  # noqa: PLC0415
+        proved,
+        soak_code,
+        wanted_soak,
+        with_soak,
+    )
+
     flags.backend = None
     ratio = wanted_ratio(flags)
     soak_s = wanted_soak(flags)

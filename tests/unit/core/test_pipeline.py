@@ -7,6 +7,7 @@ import pytest
 
 from cli_kit import artifact
 from llamawright.cli.arguments import make_parser
+from llamawright.cli.touched import touched
 from llamawright.errors import BuildError, ToolMissingError, UsageError
 from llamawright.model.artifact import Artifact
 from llamawright.model.inventory import Role
@@ -255,7 +256,7 @@ def test_all_that_a_run_read_and_wrote_is_watched(rooms: Rooms) -> None:
     own = rooms.root / "mine.gguf"
     pipeline = rooms.open(model=own)
     outcome = pipeline.build(prove=True)
-    seen = set(pipeline.touched(outcome))
+    seen = set(touched(pipeline, outcome))
     assert isinstance(outcome.artifact, Artifact)
     wanted = {
         own, outcome.artifact.path, pipeline.result_file, rooms.root / SETTINGS_FILE,
@@ -273,12 +274,12 @@ def test_the_runtime_libraries_are_watched_with_the_artifact(rooms: Rooms) -> No
     packed = artifact(rooms.root / "store")
     rooms.put("place", lambda _a, _dist: replace(packed, companion=companion))
     pipeline = rooms.open()
-    assert companion in set(pipeline.touched(pipeline.build(prove=True)))
+    assert companion in set(touched(pipeline, pipeline.build(prove=True)))
 
 
 def test_an_unproved_run_watches_neither_model_nor_reports(rooms: Rooms) -> None:
     pipeline = rooms.open()
-    seen = {p.name for p in pipeline.touched(pipeline.build(prove=False))}
+    seen = {p.name for p in touched(pipeline, pipeline.build(prove=False))}
     assert not seen & {"r.json", "r.md", "model.gguf"}
 
 
@@ -290,10 +291,10 @@ def test_an_own_source_folder_is_watched_file_by_file(rooms: Rooms) -> None:
     (folder / "notes.txt").write_text("no part of the build")
     pipeline = rooms.open(source=f"path:{folder}")
     outcome = Outcome(name="x", artifact=None, verdict=None, reports=(), timings=())
-    seen = set(pipeline.touched(outcome))
+    seen = set(touched(pipeline, outcome))
     assert {folder / "src", folder / "src" / "deep", folder / "src" / "deep" / "a.cpp"} <= seen
     assert folder / "notes.txt" not in seen
-    pinned = set(rooms.open(source="index").touched(outcome))
+    pinned = set(touched(rooms.open(source="index"), outcome))
     assert not [p for p in pinned if p.is_relative_to(folder)]
 
 

@@ -12,7 +12,7 @@ from compare_kit import comparison
 from llamawright.cli.arguments import make_parser
 from llamawright.model.comparison import CompareRequest, Comparison
 from llamawright.model.request import SoftwareDriver
-from pipeline_kit import ROOM, Rooms
+from pipeline_kit import Rooms
 from reporter_kit import Told
 
 Provide = Callable[[], SoftwareDriver | None]
@@ -47,8 +47,8 @@ def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rooms:
 @pytest.fixture
 def asked(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> Asked:
     made = Asked()
-    monkeypatch.setattr(f"{ROOM}.compare", made.compare)
-    monkeypatch.setattr(f"{ROOM}.write_comparison", made.write)
+    monkeypatch.setattr("llamawright.verify.compare", made.compare)
+    monkeypatch.setattr("llamawright.verify.write_comparison", made.write)
     return made
 
 
