@@ -56,6 +56,12 @@ def verify(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def wheel(session: nox.Session) -> None:
+    """Make the runtime wheel of a packed artifact, with a measured tag: -- FILE [--dist DIR]."""
+    llamawright(session, "wheel")
+
+
+@nox.session(venv_backend="none")
 def compare(session: nox.Session) -> None:
     """Measure two builds against each other on one device, with plots: -- A B [--rounds N]."""
     llamawright(session, "compare")

@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
@@ -26,6 +27,17 @@ from llamawright.errors import (
 from llamawright.paths import store_root
 from llamawright.stamp import RunStamp, run_stamp
 
+# The module of each verb that no stamp is kept for; imported on demand, with its heavy rooms.
+RUNNERS = {
+    "compare": "compare",
+    "wheel": "wheel",
+    "doctor": "look",
+    "plan": "look",
+    "explain": "look",
+    "patch": "patches",
+    "fetch": "keep",
+    "gc": "keep",
+}
 NOTE_VARIABLE = "NOX_LLAMAWRIGHT_LAST_LINE"
 
 
@@ -82,22 +94,10 @@ def _dispatch(flags: Namespace, store: Path, console: Console, stamp: RunStamp |
             from llamawright.cli.make import verify  # noqa: PLC0415
 
             return verify(flags, store, console)
-        case "compare":
-            from llamawright.cli.compare import run  # noqa: PLC0415
-
+        case verb:
+            run: Callable[[Namespace, Path, Console], int]
+            run = import_module(f"llamawright.cli.{RUNNERS[verb]}").run
             return run(flags, store, console)
-        case "doctor" | "plan" | "explain":
-            from llamawright.cli import look  # noqa: PLC0415
-
-            return look.run(flags, store, console)
-        case "patch":
-            from llamawright.cli import patches  # noqa: PLC0415
-
-            return patches.run(flags, store, console)
-        case _:
-            from llamawright.cli import keep  # noqa: PLC0415
-
-            return keep.run(flags, store, console)
 
 
 def _fail(error: LlamawrightError, flags: Namespace, console: Console) -> int:

@@ -24,6 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     _build(verbs)
     _verify(verbs)
     _compare(verbs)
+    _wheel(verbs)
     _look(verbs)
     _patch(verbs)
     _keep(verbs)
@@ -91,10 +92,12 @@ def _build(verbs: Verbs) -> None:
 
 def _verify(verbs: Verbs) -> None:
     verb = _verb(verbs, "verify", "prove a packed artifact by inference on a device")
-    verb.add_argument("artifact", type=Path, help="the archive, as it would be shipped")
+    verb.add_argument("artifact", type=Path, help="the archive or wheel, as it would be shipped")
     verb.add_argument("--recipe", metavar="NAME|FILE", help="recipe with the proof's limits")
     _verify_flags(verb)
     add = verb.add_argument
+    links = "folder with wheels that a wheel depends on, besides its own folder; repeatable"
+    add("--find-links", action="append", metavar="DIR", help=links)
     soak = "then run again and again for so long (20m, 72h); started again, it goes on"
     add("--soak", metavar="TIME", help=soak)
     reference = "also measure its speed against this artifact's, or folder's of binaries"
@@ -117,6 +120,14 @@ def _compare(verbs: Verbs) -> None:
     add("--recipe", metavar="NAME|FILE", help="recipe with the model and the limits")
     add("--dist", type=Path, metavar="DIR", help="where the page goes (default: beside A)")
     _verify_flags(verb)
+
+
+def _wheel(verbs: Verbs) -> None:
+    text = "make an artifact's runtime wheel, or measure a wheel against its own tag"
+    verb = _verb(verbs, "wheel", text)
+    add = verb.add_argument
+    add("file", type=Path, help="the archive, or a .whl that is only to be measured")
+    add("--dist", type=Path, metavar="DIR", help="where the wheel goes (default: beside FILE)")
 
 
 def _look(verbs: Verbs) -> None:

@@ -86,6 +86,7 @@ def _proof(said: Mapping[str, Said], flags: Mapping[str, object]) -> ProofReques
     def switch(name: str) -> bool:
         return values.switch(said[name]) if name in said else False
 
+    links = flags.get("find_links")
     return ProofRequest(
         device=values.plain_text(said["device"]) if "device" in said else None,
         model=values.path(said["model"]) if "model" in said else None,
@@ -93,6 +94,7 @@ def _proof(said: Mapping[str, Said], flags: Mapping[str, object]) -> ProofReques
         # Said on the command line only: left in a file or variable, no quarantine would hold.
         clear_quarantine=bool(flags.get("clear_quarantine")),
         offline=switch("offline"),
+        find_links=tuple(map(Path, links)) if isinstance(links, list) else (),
     )
 
 

@@ -44,6 +44,7 @@ class ProofRequest:
     ``device`` and ``model`` are ``None`` for the first hardware device and the recipe's
     model. ``offline`` holds for the whole run: only the store may be used.
     ``clear_quarantine`` lifts what an earlier freeze of the machine left behind.
+    ``find_links`` are folders with the wheels that a wheel depends on.
     """
 
     device: str | None = None
@@ -51,6 +52,7 @@ class ProofRequest:
     require_hardware: bool = False
     clear_quarantine: bool = False
     offline: bool = False
+    find_links: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,7 @@ class VerifyRequest:
     ggml's id (``Vulkan0``) or a PCI id; ``None`` takes the first hardware device, and
     ``driver`` when there is none. ``rules`` are the recipe's, one for each backend.
     ``clear_quarantine`` lifts what an earlier freeze of the machine left behind.
+    ``find_links`` are folders with the wheels that a wheel depends on; its own counts anyway.
     """
 
     artifact: Path
@@ -117,3 +120,4 @@ class VerifyRequest:
     driver: SoftwareDriver | None = None
     require_hardware: bool = False
     clear_quarantine: bool = False
+    find_links: tuple[Path, ...] = ()

@@ -82,7 +82,7 @@ def open_artifact(path: Path, dest: Path) -> Manifest:
         )
     if dest.exists() and any(dest.iterdir()):
         raise ValueError(f"{dest} is not empty")
-    _require_whole(path)
+    require_whole(path)
     _require_sidecar(path)
     try:
         _unpack(path, dest)
@@ -137,7 +137,7 @@ def read_manifest(root: Path, *, what: str) -> Manifest:
     return manifest
 
 
-def _require_whole(path: Path) -> None:
+def require_whole(path: Path) -> None:
     """Read the archive to its own end mark, before anything is unpacked.
 
     A stream cut in its last bytes gives the whole content and no error when it is merely

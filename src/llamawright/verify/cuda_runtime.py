@@ -78,7 +78,9 @@ def provide_runtime(
     if missing:
         return _missing(missing, companion, folder)
     if not names:
-        return Runtime(told="none is imported")
+        found = installed_libraries(install, manifest)
+        told = f"{', '.join(found)} installed beside the wheel" if found else "none is imported"
+        return Runtime(told=told)
     beside = (
         f"; {companion.file} is not beside the artifact" if companion and companion.file else ""
     )
@@ -106,7 +108,23 @@ def wanted_libraries(
     imports = {name for binary in manifest.binaries for name in binary.imports}
     told = imports or set(companion.libraries if companion else ())
     found = sorted(n for n in told if RUNTIME_LIBRARY.fullmatch(n))
-    return tuple(n for n in found if not (install.bin / n).exists())
+    there = installed_libraries(install, manifest)
+    return tuple(n for n in found if n not in there and not (install.bin / n).exists())
+
+
+def installed_libraries(install: Install, manifest: Manifest) -> tuple[str, ...]:
+    """Return the runtime libraries that a module's own run path leads to, outside ``bin``.
+
+    So NVIDIA's distributions are found by an installed wheel; a loader that is asked by the
+    bare name alone does not know of them.
+    """
+    found: set[str] = set()
+    for binary in manifest.binaries:
+        place = (install.root / binary.path).parent
+        folders = [Path(part.replace("$ORIGIN", str(place))) for part in binary.runpath if part]
+        names = (n for n in binary.imports if RUNTIME_LIBRARY.fullmatch(n))
+        found |= {n for n in names if any((f / n).is_file() for f in folders if f != place)}
+    return tuple(sorted(found))
 
 
 def missing_libraries(

@@ -33,6 +33,11 @@ OF_THE_PINNED_MODEL = frozenset({Kind.ANSWER, Kind.TOKENS})
 
 HINTS = {
     **{f.kind: f.cure for f in CUDA_FAILURES},
+    "console-script": "the wheel's command does not become its program: build the wheel again "
+    "with llamawright wheel",
+    "not-installable": "pip's own words say what this machine lacks; an older glibc than the tag "
+    "names needs a wheel with a lower floor",
+    "no-virtual-environment": "install Python's venv module (Debian: python3-venv)",
     "silent-cpu": "the module was not used: llamawright doctor shows whether its driver is there",
     "partly-offloaded": "free memory on the device, or name another with --device",
     "contradiction": "the log and the system disagree; keep the report and the logs: "

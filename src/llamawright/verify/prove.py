@@ -16,7 +16,6 @@ from llamawright.model.request import VerifyRequest
 from llamawright.model.verdict import Device, Proof, State, Verdict
 from llamawright.paths import remove_tree
 from llamawright.store import Store, work_lock
-from llamawright.transfer.opened import open_artifact
 from llamawright.verify import quarantine
 from llamawright.verify.collect import Runs
 from llamawright.verify.conclude import Attempt, conclude
@@ -28,6 +27,7 @@ from llamawright.verify.gguf_header import GgufHeader, read_header
 from llamawright.verify.install import Install, lost_modules, missing_modules
 from llamawright.verify.judge import Ruling, hint_of
 from llamawright.verify.memory import watching
+from llamawright.verify.opening import Opened, open_install
 from llamawright.verify.patterns_cuda import CUDA_VARIABLES
 from llamawright.verify.setup import Setting, make_course, make_setting, make_sides
 from llamawright.verify.supervise import Finished
@@ -133,18 +133,19 @@ class _Trial:
     def proof(self, room: Path) -> Proof:
         """Unpack, then run and judge; an archive that was tampered with has no manifest."""
         try:
-            manifest = open_artifact(self.request.artifact, room / "artifact")
+            opened = open_install(self.request, room / "artifact")
         except PackageError as error:
             return Proof(verdict=self.draft.verdict(_tampered(error, self.request)))
-        return Proof(verdict=self._verdict(manifest, room), manifest=manifest)
+        return Proof(verdict=self._verdict(opened, room), manifest=opened.manifest)
 
-    def _verdict(self, manifest: Manifest, room: Path) -> Verdict:
+    def _verdict(self, opened: Opened, room: Path) -> Verdict:
         """Choose a device, run, judge."""
+        manifest = opened.manifest
         request = with_limits(self.request, manifest.backend)
         draft = self._draft(manifest, request)
-        install = Install(root=(room / "artifact").resolve(), platform=request.platform)
-        if manifest.platform != request.platform:
-            return draft.verdict(_other_platform(manifest, request))
+        install = Install(root=opened.root, platform=request.platform)
+        if opened.refused is not None:
+            return draft.verdict(opened.refused)
         missing = missing_modules(install, manifest, request.rules)
         if missing:
             return draft.verdict(_module_missing(", ".join(missing), "it is not there"))
@@ -236,15 +237,6 @@ def _module_missing(names: str, why: str) -> Ruling:
         failure="module-missing",
         why=f"the backend module {names} is missing from the archive: {why}",
         hint=hint_of("module-missing"),
-    )
-
-
-def _other_platform(manifest: Manifest, request: VerifyRequest) -> Ruling:
-    return Ruling(
-        state=State.CANNOT_VERIFY,
-        failure="other-platform",
-        why=f"the artifact is for {manifest.platform.tag}, this machine is {request.platform.tag}",
-        hint="run verify on such a machine",
     )
 
 
