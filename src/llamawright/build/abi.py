@@ -14,7 +14,7 @@ PLACES = ("FILEPATH", "PATH")
 COMPILER_FACTS = ("c_sha256", "target", "libc", "libstdcxx")
 
 
-def abi_digest(plan: Plan, patched: PatchedTree, reply: Reply, build: Path) -> str:
+def abi_digest(plan: Plan, patched: PatchedTree, reply: Reply, *, source: Path, build: Path) -> str:
     """Return the digest of all that a module and its host must have in common.
 
     The flags and definitions are those that CMake gives to the shared libraries in *this*
@@ -29,7 +29,7 @@ def abi_digest(plan: Plan, patched: PatchedTree, reply: Reply, build: Path) -> s
     used = [(c.language, c.id, c.version) for c in reply.compilers if c.language in ("C", "CXX")]
     options = {o.name: o.value for o in plan.host_options if o.type not in PLACES}
     flags = {
-        name: [_told(g, patched.root, build) for g in target.groups]
+        name: [_told(g, source, build) for g in target.groups]
         for name in plan.recipe.libraries
         if (target := reply.target(name)) is not None
     }

@@ -200,7 +200,7 @@ class _Builder:
     def _arguments(self, part: _Part, work: WorkFolder) -> tuple[str, ...]:
         return configure_arguments(
             self._program(Role.CMAKE),
-            self.patched.root,
+            work.source(self.patched.root),
             work.build,
             part.options,
             tuning=data_root() / TUNING,
@@ -218,13 +218,13 @@ class _Builder:
         gates.check_configured(self.plan, part.options, reply, log, more=own)
         configured = ConfiguredTree(
             root=work.build,
-            source=self.patched.root,
+            source=work.source(self.patched.root),
             compiler=used.path if (used := reply.compiler("CXX")) else "",
             effective=gates.effective(part.options, reply),
             capabilities=self._capabilities(part.rule, reply),
             targets=gates.matching(reply, part.targets, part.label),
         )
-        abi = abi_digest(self.plan, self.patched, reply, work.build)
+        abi = abi_digest(self.plan, self.patched, reply, source=configured.source, build=work.build)
         return _Tree(configured=configured, abi=abi)
 
     def _run_cmake(self, part: _Part, arguments: tuple[str, ...], work: WorkFolder) -> str:

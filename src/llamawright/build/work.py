@@ -39,6 +39,23 @@ class WorkFolder:
         """Return CMake's binary folder."""
         return self.root / "build"
 
+    def source(self, tree: Path) -> Path:
+        """Return a name for the source tree that its digest is no part of.
+
+        Compiler caches hash the paths of what they compile: under a name of its own, a tree
+        with one more patch would share no object with the one before. Where no link can be
+        made (Windows without the right to), the tree's own name does.
+        """
+        link = self.root / "source"
+        if link.is_symlink() and link.readlink() == tree:
+            return link
+        link.unlink(missing_ok=True)
+        try:
+            link.symlink_to(tree, target_is_directory=True)
+        except OSError:
+            return tree
+        return link
+
     def log(self, name: str) -> Path:
         """Return the path of one step's log."""
         return self.root / f"{name}.log"

@@ -32,7 +32,7 @@ def reply(
 
 
 def digest(answer: Reply, *, plan: Plan | None = None, build: Path = BUILD) -> str:
-    return abi_digest(plan or package_kit.plan(), SOURCE, answer, build)
+    return abi_digest(plan or package_kit.plan(), SOURCE, answer, source=SOURCE.root, build=build)
 
 
 def test_two_build_folders_of_one_plan_belong_together() -> None:
@@ -75,7 +75,7 @@ def test_the_compilers_bytes_count_and_its_place_does_not() -> None:
 def test_the_source_and_the_options_count() -> None:
     one = digest(reply())
     patched = replace(SOURCE, digest="q" * 64)
-    assert one != abi_digest(package_kit.plan(), patched, reply(), BUILD)
+    assert one != abi_digest(package_kit.plan(), patched, reply(), source=SOURCE.root, build=BUILD)
     native = package_kit.plan(host_options=(Option(name="GGML_NATIVE", value="ON"),))
     assert one != digest(reply(), plan=native)
 

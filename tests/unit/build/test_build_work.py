@@ -29,6 +29,39 @@ def test_a_marked_folder_is_gone_on_with(work: WorkFolder) -> None:
     assert work.whole_for(ARGUMENTS)
 
 
+def test_a_source_tree_has_the_same_name_whatever_its_digest_is(tmp_path: Path) -> None:
+    """Compiler caches hash that name."""
+    names = []
+    for digest in ("one", "two"):
+        tree = tmp_path / "patched" / digest
+        tree.mkdir(parents=True)
+        (tree / "which").write_text(digest)
+        work = WorkFolder(root=tmp_path / f"work-{digest}", key="k")
+        work.root.mkdir()
+        link = work.source(tree)
+        assert (link / "which").read_text() == digest
+        names.append(link.relative_to(work.root))
+    assert names[0] == names[1]
+
+
+def test_a_link_to_another_tree_is_made_anew(tmp_path: Path) -> None:
+    work = WorkFolder(root=tmp_path, key="k")
+    (tmp_path / "b").mkdir()
+    work.source(tmp_path / "a")
+    assert work.source(tmp_path / "b").readlink() == tmp_path / "b"
+    assert work.source(tmp_path / "b").is_dir()
+
+
+def test_without_the_right_to_links_the_tree_has_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_given: object, **_named: object) -> None:
+        raise OSError(1314, "a required privilege is not held by the client")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    assert WorkFolder(root=tmp_path, key="k").source(tmp_path / "tree") == tmp_path / "tree"
+
+
 def test_a_new_folder_is_not_whole(tmp_path: Path) -> None:
     assert not WorkFolder(root=tmp_path, key="k").whole_for(ARGUMENTS)
 
