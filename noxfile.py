@@ -95,6 +95,12 @@ def patches(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def release(session: nox.Session) -> None:
+    """Make every target of the recipe, proved, in one folder or not at all: -- --plan-only."""
+    llamawright(session, "release")
+
+
+@nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run all quick tests, on two cores; they need no compiler, GPU or network."""
     python(session, "-m", "pytest", "-n", "2", *session.posargs)

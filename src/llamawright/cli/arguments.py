@@ -28,6 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
     _look(verbs)
     _patch(verbs)
     _keep(verbs)
+    _release(verbs)
     return parser
 
 
@@ -48,13 +49,11 @@ def _verb(verbs: Verbs, name: str, text: str) -> argparse.ArgumentParser:
     return verb
 
 
-def _plan_flags(verb: argparse.ArgumentParser) -> None:
+def _tool_flags(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument
     add("--recipe", metavar="NAME|FILE", help="recipe to build (default: llama.cpp)")
     add("--source", metavar="ORIGIN", help="auto, index, archive, git, path:DIR or git+URL@COMMIT")
     add("--vulkan", metavar="FROM", help="auto, sdk, system or provided")
-    arch = "CUDA device code: sm_61, 8.9, 90-virtual, native, all-major or release; repeatable"
-    add("--arch", dest="archs", action="append", metavar="ARCH", help=arch)
     toolkit = "auto, system, provided, a version such as 12.4, or the toolkit's folder"
     add("--cuda-toolkit", metavar="FROM", help=toolkit)
     add("--compiler", metavar="CXX", help="auto, gcc, clang or the path of a C++ compiler")
@@ -62,6 +61,13 @@ def _plan_flags(verb: argparse.ArgumentParser) -> None:
     add("--ninja", metavar="FILE", help="ninja to use (default: the tool environment's own)")
     add("--cache", metavar="NAME", help="compiler cache: auto, off, ccache or sccache")
     add("--jobs", metavar="N", help="compile jobs (default: by cores and memory)")
+
+
+def _plan_flags(verb: argparse.ArgumentParser) -> None:
+    _tool_flags(verb)
+    add = verb.add_argument
+    arch = "CUDA device code: sm_61, 8.9, 90-virtual, native, all-major or release; repeatable"
+    add("--arch", dest="archs", action="append", metavar="ARCH", help=arch)
     native = "tune for this machine's CPU only; not for shipping"
     add("--native", action="store_true", default=None, help=native)
     tests = "also pack the -tests archive with test-backend-ops"
@@ -170,3 +176,21 @@ def _keep(verbs: Verbs) -> None:
     gc = _verb(verbs, "gc", "remove from the store what was not used for some days")
     gc.add_argument("--keep-days", type=float, default=30.0, metavar="N", help="default: 30")
     gc.add_argument("--dry-run", action="store_true", help="only tell what would go")
+
+
+def _release(verbs: Verbs) -> None:
+    verb = _verb(verbs, "release", "make every target of the recipe, or nothing; then publish it")
+    _tool_flags(verb)
+    add = verb.add_argument
+    add("--dist", type=Path, metavar="DIR", help="where the release's folder goes (default: dist)")
+    add("--tag", metavar="TAG", help="the release's tag (default: the recipe and the commit)")
+    add("--plan-only", action="store_true", help="list every file that would be made, and stop")
+    made = "folder with artifacts and verdicts of other machines; repeatable"
+    add("--from", dest="made", type=Path, action="append", metavar="DIR", help=made)
+    variants = "also make wheel variants (PEP 825, a draft)"
+    add("--variants", action="store_true", help=variants)
+    add("--files-at", metavar="URL", help="address of the wheels (default: beside the index)")
+    add("--github", metavar="OWNER/NAME", help="publish there; the token is in GITHUB_TOKEN")
+    add("--github-api", metavar="URL", help="address of the REST API (default: GitHub's own)")
+    add("--commitish", metavar="REF", help="where the tag goes if there is none yet")
+    add("--prerelease", action="store_true", help="mark it as a pre-release on GitHub")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from llamawright.errors import PackageError
 from llamawright.model.platform import Backend
 from llamawright.model.release import ReleaseRule, TargetKind
 from llamawright.release.coverage import TargetResult
+from llamawright.release.files import link_or_copy
 from llamawright.release.index import write_channel, write_index, write_metadata
 from llamawright.release.notes import release_notes
 from llamawright.release.plan import (
@@ -45,7 +44,9 @@ class Parts:
 
 def assemble(parts: Parts, folder: Path) -> ReleaseRecord:
     """Put the release together in the empty ``folder``; nothing is left out or added."""
-    files = [*_copied(parts, folder), *_wheel_metadata(parts, folder)]
+    found = (*_copied(parts, folder), *_wheel_metadata(parts, folder))
+    # Two CUDA targets share one runtime archive: the first one is told.
+    files = list({f.name: f for f in reversed(found)}.values())[::-1]
     _index(parts, folder)
     shipped = [(KeptFile(name=f.name, size=f.size, sha256=f.sha256), f.role) for f in files]
     notes = release_notes(parts.plan, parts.results, shipped, parts.changes)
@@ -92,15 +93,19 @@ def _place(
     staged: Staged[object], name: str, role: FileRole, target: str, folder: Path
 ) -> ReleasedFile:
     kept = next((f for f in staged.files if f.name == name), None)
-    if kept is None or (folder / name).exists():
-        fault = "is not there" if kept is None else "is there twice"
-        raise PackageError(
-            f"the file {name} of {target or 'the source'} {fault}",
-            hint="give the targets that make it other archs or kinds",
-            kind="bad-step",
-        )
-    link_or_copy(staged.folder / name, folder / name)
+    if kept is None:
+        raise _bad_step(f"{target or 'the source'} did not leave its file {name}")
+    place = folder / name
+    if not place.exists():
+        link_or_copy(staged.folder / name, place)
+    elif sha256_file(place) != kept.sha256:
+        raise _bad_step(f"two targets make different files of the name {name}")
     return ReleasedFile(name=name, role=role, target=target, size=kept.size, sha256=kept.sha256)
+
+
+def _bad_step(what: str) -> PackageError:
+    hint = "give the recipe's targets other archs or kinds, so that each has names of its own"
+    return PackageError(what, hint=hint, kind="bad-step")
 
 
 def _wheels(parts: Parts, folder: Path) -> Iterator[tuple[TargetResult, Path]]:
@@ -144,11 +149,3 @@ def _verdicts(results: Iterable[TargetResult]) -> Iterator[TargetVerdict]:
                 device=proved.device,
                 reason=target.reason_for(proved.state) or "",
             )
-
-
-def link_or_copy(source: Path, dest: Path) -> None:
-    """Give a file a second name, or a copy where the volume has no links."""
-    try:
-        os.link(source, dest)
-    except OSError:
-        shutil.copyfile(source, dest)

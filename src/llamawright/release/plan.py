@@ -16,6 +16,7 @@ RECORD = "release.json"
 INDEX = "index"
 COMBINED = "all"
 VARIANTS = "variants"
+SIDECAR = ".sha256"
 
 
 class FileRole(StrEnum):
@@ -149,3 +150,39 @@ def _index_files(wheels: list[PlannedTarget], variants: bool) -> list[str]:  # n
         found += [f"{INDEX}/{VARIANTS}/{f}index.{e}" for f in folders for e in ("html", "json")]
         found += [f"{INDEX}/{VARIANTS}/{p.replace('-', '_')}-*" for p in runtime]
     return found
+
+
+def archive_files(name: str, suffix: str, companion: str = "") -> tuple[PlannedFile, ...]:
+    """Return the files of an archive target; ``companion`` is CUDA's runtime archive."""
+    extra = [companion] if companion else []
+    return (
+        PlannedFile(name=f"{name}{suffix}", role=FileRole.ARTIFACT),
+        *(PlannedFile(name=n, role=FileRole.COMPANION) for n in extra),
+        *(
+            PlannedFile(name=f"{n}{SIDECAR}", role=FileRole.CHECKSUM)
+            for n in (f"{name}{suffix}", *extra)
+        ),
+        *proof_files(name),
+    )
+
+
+def wheel_files(stem: str) -> tuple[PlannedFile, ...]:
+    """Return the files of a wheel target; the platform's tag is measured from the files.
+
+    ``stem`` is the name up to it: ``llamawright_llama_cpp-0.0.11312+cpu-py3-none``.
+    """
+    name = f"{stem}-*"
+    return (
+        PlannedFile(name=f"{name}.whl", role=FileRole.ARTIFACT),
+        PlannedFile(name=f"{name}.whl{SIDECAR}", role=FileRole.CHECKSUM),
+        PlannedFile(name=f"{name}.whl.metadata", role=FileRole.METADATA),
+        *proof_files(name),
+    )
+
+
+def proof_files(name: str) -> tuple[PlannedFile, ...]:
+    """Return the files that a proof leaves for an artifact of that name."""
+    return (
+        PlannedFile(name=f"{name}.verdict.json", role=FileRole.VERDICT),
+        PlannedFile(name=f"{name}.report.html", role=FileRole.REPORT),
+    )

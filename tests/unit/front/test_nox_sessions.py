@@ -24,7 +24,7 @@ pytest_plugins = ("front_kit",)
 
 CONTENTS = [
     "build-vulkan", "build-cuda", "build-cpu", "verify", "compare", "doctor", "plan", "explain",
-    "patches", "tests",
+    "patches", "release", "tests",
     "tests-slow", "lint", "types", "docs", "bench", "lock",
 ]  # fmt: skip
 CHILD = """
