@@ -46,6 +46,7 @@ def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | Non
 
 def verify(flags: Namespace, store: Path, console: Console) -> int:
     """Prove one packed file; the report goes beside it."""
+    from llamawright.cli import investigate  # noqa: PLC0415
     from llamawright.cli.compare import (  # noqa: PLC0415 - a build needs none of it
         gate_code,
         speed_gate,
@@ -62,10 +63,16 @@ def verify(flags: Namespace, store: Path, console: Console) -> int:
     flags.backend = None
     ratio = wanted_ratio(flags)
     soak_s = wanted_soak(flags)
+    limit_s = investigate.wanted_investigation(flags)
     pipeline = Pipeline.open(flags, store, console)
-    outcome, soaked, pages = proved(pipeline, flags.artifact, soak_s)
+    looked = investigate.investigated(pipeline, flags.artifact, limit_s)
+    outcome, soaked, pages = (
+        (looked.outcome, None, ()) if looked else proved(pipeline, flags.artifact, soak_s)
+    )
     code, kind = verify_code(outcome.verdict, require_hardware=pipeline.wanted.require_hardware)
     result = _result(outcome, code, kind)
+    if looked is not None:
+        result = investigate.with_investigation(result, looked)
     if soaked is not None:
         result = with_soak(result, soaked, pages)
         code, kind = soak_code(soaked) if code is ExitCode.OK else (code, kind)

@@ -23,6 +23,8 @@ class Role(StrEnum):
     DRIVER = "software vulkan driver"
     GIT = "git"
     CUDA = "cuda toolkit"
+    LAYERS = "vulkan validation layers"
+    DEBUGGER = "debugger"
 
 
 class Fault(StrEnum):

@@ -85,7 +85,7 @@ class ProvidedSet:
 
     ``layout`` names the code that unpacks it and makes wrappers (``debian-prefix``,
     ``debian-driver``, ``lunarg-tar``, ``lunarg-installer``, ``wheel``, ``cuda-wheels``,
-    ``cuda-debian``, ``cuda-redist``). ``platforms`` are
+    ``cuda-debian``, ``cuda-redist``, ``debian-layers``, ``debian-program``). ``platforms`` are
     tags such as ``linux_x86_64``. ``facts`` are known before it is unpacked (header
     version, glslc version …), by the names of ``Fact``. ``glibc`` is the least version the
     machine itself must have (empty: any, or not a glibc system). ``digest`` is over all of

@@ -11,6 +11,8 @@ from llamawright.model.toolchain import ProvidedSet
 from llamawright.transfer import UnpackLimits, unpack_archive
 
 PARTS = ("usr/include", "usr/lib", "usr/lib64", "usr/bin", "usr/share/cmake", "lib")
+LAYER_PARTS = ("usr/lib", "usr/share/vulkan/explicit_layer.d")
+PROGRAM_PARTS = ("usr/bin", "usr/lib", "lib")
 DRIVER_PARTS = ("usr/lib", "lib", "usr/share/vulkan/icd.d")
 SOFTWARE_ICD = "lvp_icd."
 LIMITS = UnpackLimits(case_collisions=True, rebase_links=True)
@@ -62,6 +64,28 @@ def unpack_driver(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) ->
             library.unlink()
     if kept != 1:
         raise _lacks(provided, "the software driver's ICD file")
+
+
+def unpack_layers(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) -> None:
+    """Unpack validation layers; each file that describes one names its library by its place."""
+    _unpack(provided, blobs, root, LAYER_PARTS)
+    described = sorted(root.glob("usr/share/vulkan/explicit_layer.d/*.json"))
+    if not described:
+        raise _lacks(provided, "a layer's description")
+    for path in described:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        name = Path(str(data["layer"]["library_path"])).name
+        library = next(iter(sorted(root.glob(f"usr/lib/*/{name}"))), None)
+        if library is None:
+            raise _lacks(provided, name)
+        relative = Path(os.path.relpath(library, path.parent)).as_posix()
+        data["layer"]["library_path"] = relative
+        path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
+
+def unpack_program(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) -> None:
+    """Unpack programs with the libraries that are theirs alone; nothing is rewritten."""
+    _unpack(provided, blobs, root, PROGRAM_PARTS)
 
 
 def _unpack(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from llamawright.digest import plain
@@ -57,27 +57,25 @@ def provide_set(
     return entry.root
 
 
+UNPACKERS: Mapping[str, Callable[[ProvidedSet, tuple[Path, ...], Path], None]] = {
+    "debian-prefix": debian.unpack_prefix,
+    "debian-driver": debian.unpack_driver,
+    "debian-layers": debian.unpack_layers,
+    "debian-program": debian.unpack_program,
+    "lunarg-tar": lunarg.unpack_tar,
+    "lunarg-installer": lunarg.run_installer,
+    "wheel": wheel.unpack_prefix,
+    "cuda-wheels": cuda.unpack_wheels,
+    "cuda-debian": cuda.unpack_debian,
+    "cuda-redist": cuda.unpack_redist,
+}
+
+
 def unpack(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) -> None:
     """Unpack the files of a set into ``root`` as its layout says."""
-    match provided.layout:
-        case "debian-prefix":
-            debian.unpack_prefix(provided, blobs, root)
-        case "debian-driver":
-            debian.unpack_driver(provided, blobs, root)
-        case "lunarg-tar":
-            lunarg.unpack_tar(provided, blobs, root)
-        case "lunarg-installer":
-            lunarg.run_installer(provided, blobs, root)
-        case "wheel":
-            wheel.unpack_prefix(provided, blobs, root)
-        case "cuda-wheels":
-            cuda.unpack_wheels(provided, blobs, root)
-        case "cuda-debian":
-            cuda.unpack_debian(provided, blobs, root)
-        case "cuda-redist":
-            cuda.unpack_redist(provided, blobs, root)
-        case _:
-            raise LlamawrightError(f"the layout {provided.layout} has no code")
+    if provided.layout not in UNPACKERS:
+        raise LlamawrightError(f"the layout {provided.layout} has no code")
+    UNPACKERS[provided.layout](provided, blobs, root)
 
 
 def _check(provided: ProvidedSet, root: Path, reporter: Reporter) -> None:

@@ -12,6 +12,7 @@ from llamawright.model.plan import Plan
 from llamawright.model.ports import Reporter
 from llamawright.model.toolchain import Fact, ProvidedSet
 from llamawright.provide.cuda_proof import prove_compiling, prove_toolkit
+from llamawright.provide.debugging import prove_debugger, prove_layers
 from llamawright.provide.driver import prove_driver
 from llamawright.provide.glslc import prove_glslc
 from llamawright.store import Store
@@ -50,6 +51,10 @@ def prove(
             device = prove_driver(root)
             facts = (("api_version", device.api), ("device", device.name))
             return (_found(provided, root, facts=facts),)
+        case Role.LAYERS:
+            return (_found(provided, root, facts=(("layer", prove_layers(root)),)),)
+        case Role.DEBUGGER:
+            return (_found(provided, root, facts=(("program", prove_debugger(root)),)),)
         case Role.CUDA:
             _paths(provided, root)
             prove_toolkit(provided, root)
