@@ -113,6 +113,14 @@ def _verify(verbs: Verbs) -> None:
     add("--rounds", type=int, metavar="N", help="rounds of that measurement")
 
 
+def _investigate_flags(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument
+    look = "look into a failed proof: where, why, the smallest case; an attachment for a bug report"
+    add("--investigate", action="store_true", help=look)
+    limit = "the longest that may take (10m, 90s; default: 5m)"
+    add("--investigate-limit", metavar="TIME", help=limit)
+
+
 def _compare(verbs: Verbs) -> None:
     verb = _verb(verbs, "compare", "measure two builds against each other on one device")
     add = verb.add_argument
