@@ -10,7 +10,8 @@ The weights are normal deviates, scaled so that a deviation shows:
   its input: nothing vanishes or overflows in half precision.
 * The attention and the feed-forward of each layer add about as much to the stream as the
   embedding holds, so a layer that is 5 % off turns the last vector by 1 to 2 %.
-* Queries and keys are stronger: the attention is no mere mean over all positions.
+* Queries times keys deviate by half a nat: the attention is no mere mean over all positions, and
+  does not enlarge what rounding does to them.
 * The last product makes logits with a deviation of ``LOGIT_STRENGTH`` nats: neither flat,
   where everything agrees, nor so peaked that only the first token counts.
 
@@ -37,10 +38,10 @@ HEAD_WIDTH = WIDTH // HEADS
 INNER = 512
 CONTEXT = 512
 
-ATTENTION_SHARPNESS = 1.4
-ATTENTION_STRENGTH = 2.0
-FEED_STRENGTH = 1.6
-LOGIT_STRENGTH = 3.0
+ATTENTION_SHARPNESS = 0.7
+ATTENTION_STRENGTH = 1.5
+FEED_STRENGTH = 1.2
+LOGIT_STRENGTH = 4.0
 NORM_SPREAD = 0.1
 
 UNKNOWN, BEGIN, END = 0, 1, 2
