@@ -188,7 +188,10 @@ def look_at_layers(lab: Lab, offers: Offers) -> Looked:
     sure = [m for m in messages if not m.doubt]
     told = f"{len(sure)} messages, and {len(messages) - len(sure)} that say the layer is old"
     if not loaded:
-        told = "the Vulkan loader did not load them: it may be older than the layers"
+        told = (
+            "the Vulkan loader did not load them: the program ended before it asked for Vulkan, "
+            "or the loader is older than the layers"
+        )
     instrument = Instrument(
         name=investigate_layers.NAME,
         use=Use.SKIPPED if done is None else Use.USED if loaded else Use.UNABLE,

@@ -17,11 +17,12 @@ OPS = (
 )  # fmt: skip
 MOST_MESSAGES = 10
 FAILED = re.compile(r"^\s*(?P<op>[A-Z][A-Z0-9_]+\(.*?\)): (?P<why>.*)FAIL\s*$")
+BEGUN = re.compile(r"(?P<op>[A-Z][A-Z0-9_]+\(.*\)):")
 PASSED = re.compile(r"(?P<done>\d+)/(?P<all>\d+) tests passed")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def tests_archive(artifact: Path) -> Path | None:
+def archive_of_tests(artifact: Path) -> Path | None:
     """Return the artifact's ``-tests`` archive, when it lies beside it."""
     for ending in ENDINGS:
         if artifact.name.endswith(ending):
@@ -49,8 +50,8 @@ def read_count(output: str) -> tuple[int, int] | None:
 def last_begun(output: str) -> str:
     """Return the case that a run was at when it ended: it is printed before it is computed."""
     line = COLOURS.sub("", output).rstrip().rpartition("\n")[2].strip()
-    head, found, rest = line.partition("): ")
-    return f"{head})" if found and not rest.strip() else (line.rstrip(":") if "(" in line else "")
+    begun = BEGUN.fullmatch(line)
+    return begun["op"] if begun else ""
 
 
 def _failures(output: str) -> Iterator[Message]:

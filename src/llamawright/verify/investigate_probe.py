@@ -182,7 +182,7 @@ def _reduce(found: Findings) -> None:
 
 def _operations(found: Findings, artifact: Path) -> None:
     """Test single operations, when the archive with the test program lies beside the artifact."""
-    archive = ops.tests_archive(artifact)
+    archive = ops.archive_of_tests(artifact)
     if not found.lab.case.on_device or not found.subject.device:
         return
     if archive is None:

@@ -16,6 +16,8 @@ CALLS = {
     219: "restart_syscall", 230: "clock_nanosleep", 232: "epoll_wait", 247: "waitid",
     270: "pselect6", 271: "ppoll", 281: "epoll_pwait", 449: "futex_waitv",
 }  # fmt: skip
+# How every call enters the kernel, whatever it is.
+ENTRY = frozenset({"do_syscall_64", "entry_SYSCALL_64_after_hwframe", "el0_svc", "el0t_64_sync"})
 STATES = {
     "R": "runs", "S": "sleeps", "D": "waits for a device and cannot be interrupted",
     "T": "is stopped", "t": "is traced", "Z": "has ended",
@@ -43,7 +45,7 @@ def _thread(task: Path) -> Thread:
     told = (
         state,
         f"in {call}" if call else "",
-        f"kernel function {inside}" if inside not in ("", "0") else "",
+        f"kernel function {inside}" if inside not in ("", "0") and inside not in ENTRY else "",
         f"kernel stack {kernel}" if kernel else "",
     )
     return Thread(name=_text(task / "comm"), waits=", ".join(t for t in told if t))
@@ -59,7 +61,7 @@ def _call(text: str) -> str:
 def _kernel_stack(text: str) -> str:
     """Return the calls inside the kernel; only root may read them."""
     rows = [line.partition("] ")[2].partition("+")[0] for line in text.splitlines()]
-    return " < ".join(row for row in rows if row)
+    return " < ".join(row for row in rows if row and row not in ENTRY)
 
 
 def _text(path: Path) -> str:
