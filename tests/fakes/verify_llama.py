@@ -53,6 +53,12 @@ def out(text: str) -> None:
     sys.stdout.flush()
 
 
+def close(who: str) -> None:
+    """Print the closing line, unless the end of this run's output is to be lost."""
+    if not spec("cut_off", False):
+        say(f"{who}:    graphs reused =          1")
+
+
 def mapped(path: Path) -> None:
     with path.open("rb") as stream:
         KEPT.append(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
@@ -193,6 +199,7 @@ def complete() -> None:
     out(answers.get(text, " and") + str(spec("ending", "\n\n")))
     tokens = len(text.split())
     say(f"common_perf_print: prompt eval time = 9.99 ms / {tokens:5} tokens ( 1.99 ms per token)")
+    close("common_perf_print")
     misbehave("done")
 
 
@@ -204,6 +211,7 @@ def perplexity() -> None:
         misbehave("first_token")
         Path(flag("--save-all-logits")).write_bytes(b"_logits_")
         out("0.01 minutes\n[1]5.0000,[2]6.0000,\n")
+        close("llama_perf_context_print")
         misbehave("done")
         return
     say(f"kl_divergence: computing over {chunks} chunks, n_ctx=8, batch_size=8, n_seq=1")
@@ -219,6 +227,7 @@ def perplexity() -> None:
             f"{at + 1:4}      32.5331 ±   22.2913       0.00002 ±       -nan    "
             f"{kld:>10} ±    0.00000     0.001 ±  0.000 %    {top} ±  0.000 %\n"
         )
+    close("llama_perf_context_print")
     misbehave("done")
 
 

@@ -93,7 +93,7 @@ def test_the_runs_are_interleaved_and_each_has_a_log(bench: Bench) -> None:
     ]  # fmt: skip
     logs = {p.name for p in (bench.root / "store").rglob("*round-*.log")}
     assert {"A-round-1-bench.log", "B-round-2-bench.log"} <= logs
-    assert bench.told.notes[-1] == "compare 20 A round 2 bench"
+    assert bench.told.notes[-1] == "compare 24 A round 2 bench"
 
 
 def test_each_side_runs_its_own_programs_on_the_one_device(bench: Bench) -> None:

@@ -91,6 +91,8 @@ def test_what_a_lie_is_called(
         ({"reference_at_first_token": f"signal:{int(signal.SIGILL)}"},
          "reference-illegal-instruction", "libggml-cpu-x64.so"),
         ({"reference_status": 1}, "reference-wrong-exit-status", "reference prompt 1"),
+        ({"cut_off": True, "device_answers": {FRANCE: " Par"}}, "output-cut-off", "closing lines"),
+        ({"reference_cut_off": True}, "reference-output-cut-off", "reference prompt 1"),
         ({"at_load_of_llama-perplexity": f"signal:{int(signal.SIGBUS)}"}, "crashed", "SIGBUS"),
     ],
 )  # fmt: skip

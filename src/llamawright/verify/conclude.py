@@ -14,6 +14,7 @@ from llamawright.verify.draft import Draft
 from llamawright.verify.evidence import Evidence, Expected, Observed, listed
 from llamawright.verify.gguf_header import GgufHeader
 from llamawright.verify.judge import (
+    cut_off,
     Ruling,
     hint_of,
     needed_kinds,
@@ -110,8 +111,9 @@ def _vanished(attempt: Attempt) -> Ruling | None:
 
 
 def _failed_run(attempt: Attempt) -> Ruling | None:
+    patterns = attempt.setting.stage.patterns
     for run in (*attempt.runs.reference, *attempt.runs.device, *attempt.runs_of_types):
-        failure = run_failure(run)
+        failure = run_failure(run) or cut_off(run, patterns)
         if failure is not None:
             return rule_failure(*failure, of_reference=not run.task.on_device)
     return None

@@ -6,18 +6,22 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from signal import Signals
 
 from llamawright.model.verdict import Numbers, Outcome, State
 from llamawright.process import Ending
 from llamawright.verify.evidence import Evidence, Kind
 from llamawright.verify.logs import failure_reason
+from llamawright.verify.patterns import PatternSet
 from llamawright.verify.patterns_cuda import CUDA_FAILURES, KERNEL_PRINTS
 from llamawright.verify.supervise import Finished, Phase
 
 ILLEGAL = {-4, 132, 0xC000001D}
 WINDOWS_FAULTS = {0xC0000005: "access violation", 0xC0000409: "fast fail", 0xC0000374: "heap"}
 CPU_VARIANT = re.compile(r"loaded CPU backend from .*?([^/\\]+)$")
+# They end with a line of their own, in the same queue as all before.
+SPEAKERS = frozenset({"llama-completion", "llama-perplexity"})
 WINDOWS_LOADER = {0xC0000135, 0xC0000139}
 CANNOT_START = 127
 CLAIMS = (Kind.OFFLOADED, Kind.ASSIGNED, Kind.WEIGHTS)
@@ -48,6 +52,10 @@ HINTS = {
     "wrong-numbers": "the device computes wrong probabilities: update its driver, "
     "or try another backend",
     "not-a-number": "a kernel makes NaN or infinity: update the driver, or try another backend",
+    "flaky": "the same computation gave other numbers the second time: check the device's memory, "
+    "heat and overclocking, then another driver; llamawright calibrate shows how often",
+    "wrong-operation": "upstream's own test finds the operation wrong on this device: update its "
+    "driver, or try another backend",
     "evidence-missing": "the programs did not print what they should; "
     "was the artifact made from another upstream version?",
     "reference-not-cpu": "the archive starts a device without its module: build it again",
@@ -61,6 +69,8 @@ HINTS = {
     "device-lost": "the driver reset the device: try a smaller -ub, another driver or backend",
     "library-missing": "the artifact needs a library that this system has not got",
     "endless-output": "the program never ends; report it with the log",
+    "output-cut-off": "upstream writes its log in a thread that nobody waits for, and its end can "
+    "be lost: build the artifact with the patch flush-log-at-exit, or verify again",
     "wrong-exit-status": "the text is right but the program says it failed: see the log",
     "ended-early": "the program gave up: see the log",
     "model-refused": "the program cannot load the model: see the log",
@@ -74,8 +84,6 @@ HINTS = {
     "and overclocking, then another driver; the kernel's log has the lines around it",
     "soak-answer-changed": "the same prompt got another answer: the device computes wrong now and "
     "then. Check its memory, heat and overclocking, then another driver",
-    "soak-output-cut": "the program ends with status 0 and without its last words, again and "
-    "again: run it on a quiet machine, and report it with the log of the last round",
     "soak-slowed": "the page shows when it began: look at the device's clocks and temperature "
     "then, and at what else ran; start the soak again on a quiet machine",
     "soak-leak": "memory is not given back after each run: update the driver; if it goes on, "
@@ -119,6 +127,19 @@ def run_failure(run: Finished) -> tuple[str, str] | None:
             return f"hang-at-{run.phase}", f"{where}: {run.ending} after {run.seconds:.0f} s"
         case Ending.EXITED:
             return _status_failure(run, where)
+
+
+def cut_off(run: Finished, patterns: PatternSet) -> tuple[str, str] | None:
+    """Return the class and the sentence of a run that computed and lost its last words.
+
+    What such a run printed is no evidence of anything: its text is shorter than its answer.
+    """
+    computed = run.clean and run.phase in (Phase.FIRST_TOKEN, Phase.DONE)
+    speaks = Path(run.task.argv[0]).stem in SPEAKERS
+    if not (computed and speaks) or any(map(patterns.closing.search, reversed(run.lines))):
+        return None
+    why = f"{run.task.name}: status 0, and the program's closing lines are missing"
+    return "output-cut-off", why
 
 
 def _status_failure(run: Finished, where: str) -> tuple[str, str] | None:
@@ -229,9 +250,11 @@ def _failure(
         (Kind.LISTED in failed, "device-not-listed"),
         (Kind.REFERENCE in failed, "reference-not-cpu"),
         (bool(placed), placed),
+        (Kind.REPEAT in failed, "flaky"),
         (Kind.ANSWER in failed, "wrong-answer"),
         (Kind.TOKENS in failed, "wrong-tokens"),
         (bool(failed & set(NUMBERS)), numbers_wrong),
+        (Kind.OPERATION in failed, "wrong-operation"),
         (bool(needed - passed) or any(map(_against, evidence)), "evidence-missing"),
     )
     return next((name for holds, name in order if holds), None)

@@ -34,6 +34,7 @@ class PatternSet:
     token: Pattern[str]
     chunk_pass: Pattern[str]
     chunk: Pattern[str]
+    closing: Pattern[str]
     cuda_found: Pattern[str]
     cuda_card: Pattern[str]
     cuda_failed: Pattern[str]
@@ -41,9 +42,9 @@ class PatternSet:
 
 # Read from real runs of build 11312 (commit 0c1e57098) at verbosity 5; the fixtures in
 # tests/golden/verify are their output. Version 2 reads CUDA's lines too, by the words of
-# ggml-cuda.cu of the same commit.
+# ggml-cuda.cu of the same commit, version 3 the closing line.
 BUILD_11312 = PatternSet(
-    version=2,
+    version=3,
     since_build=0,
     # minutes.seconds.milliseconds.microseconds, then one letter for the level
     prefix=re.compile(r"^\d+\.\d\d\.\d{3}\.\d{3} [A-Z] "),
@@ -73,6 +74,8 @@ BUILD_11312 = PatternSet(
         r"^ *(?P<chunk>\d+) +(?P<ppl>\S+) ± +\S+ +(?P<ratio>\S+) ± +\S+ "
         r"+(?P<kld>\S+) ± +\S+ +(?P<dp>\S+) ± +\S+ % +(?P<top>\S+) ± +\S+ %$"
     ),
+    # The last line of llama-completion and llama-perplexity, through the same queue as the text.
+    closing=re.compile(r"(common_perf_print|llama_perf_context_print): +graphs reused = "),
     cuda_found=re.compile(r"ggml_cuda_init: found (?P<count>\d+) CUDA devices"),
     cuda_card=re.compile(
         r"Device (?P<index>\d{1,3}): (?P<name>.+), "

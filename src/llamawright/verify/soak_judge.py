@@ -16,8 +16,6 @@ LOAD = "load time"
 DEVICE_PEAK = "device memory, peak"
 DEVICE_AFTER = "device memory, after"
 HOST = "host memory"
-# So many rounds may lose the end of their output: it cannot be blamed on a device.
-CUT_AT_LEAST, CUT_SHARE = 2, 0.05
 MEMORIES = (DEVICE_PEAK, DEVICE_AFTER, HOST)
 
 Figure = Callable[[SoakRound], float | None]
@@ -133,35 +131,10 @@ def _failed_round(rounds: Sequence[SoakRound]) -> Ruling | None:
     return _failed(bad.failure, f"round {bad.number}: {bad.why}") if bad else None
 
 
-def cut_off(rounds: Sequence[SoakRound]) -> tuple[SoakRound, ...]:
-    """Return the rounds whose output ends in the middle of the first answer, with status 0.
-
-    A device that computes an end too early makes the program print that, ``[end of text]`` and
-    its closing lines; here they are missing too. One round of 90 in software did so, on a
-    busy machine: that is the output's loss and no wrong number.
-    """
-    first = rounds[0] if rounds else None
-    return tuple(
-        r
-        for r in rounds
-        if first and r.answer != first.answer and r.exit == 0 and not r.failure
-        and len(r.text) < len(first.text) and first.text.startswith(r.text)
-    )  # fmt: skip
-
-
-def _often_cut(rounds: Sequence[SoakRound]) -> Ruling | None:
-    cut = cut_off(rounds)
-    if len(cut) <= max(CUT_AT_LEAST, len(rounds) * CUT_SHARE):
-        return None
-    why = f"the output of {len(cut)} of {len(rounds)} rounds ends early though the status is 0"
-    return _failed("soak-output-cut", why)
-
-
 def _changed(rounds: Sequence[SoakRound]) -> Ruling | None:
-    cut = {r.number for r in cut_off(rounds)}
-    bad = next((r for r in rounds if r.answer != rounds[0].answer and r.number not in cut), None)
+    bad = next((r for r in rounds if r.answer != rounds[0].answer), None)
     if bad is None:
-        return _often_cut(rounds)
+        return None
     why = f"round {bad.number} answered {bad.text!r}, round 1 {rounds[0].text!r}"
     return _failed("soak-answer-changed", why)
 

@@ -12,7 +12,7 @@ from llamawright.model.verdict import Outcome
 from llamawright.paths import write_whole
 from llamawright.verify.pages import render_page
 from llamawright.verify.report import OUTCOMES, STATES, artifact_stem
-from llamawright.verify.soak_judge import amount, cut_off, drift_words
+from llamawright.verify.soak_judge import amount, drift_words
 from llamawright.verify.soak_plot import plots
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -31,22 +31,11 @@ def soak_lines(report: SoakReport) -> Iterator[str]:
     if report.hint:
         yield f"  hint: {report.hint}"
     yield from (f"  {OUTCOMES[d.outcome][0]} {drift_words(d)}" for d in report.drifts)
-    yield from (f"  ? {text}" for text in cut_words(report))
     yield f"  {events_words(report)}"
 
 
 def _sessions(report: SoakReport) -> str:
     return f", in {report.sessions} sessions" if report.sessions > 1 else ""
-
-
-def cut_words(report: SoakReport) -> tuple[str, ...]:
-    """Return a sentence on the rounds whose answers could not be compared, if there are any."""
-    cut = cut_off(report.rounds)
-    if not cut:
-        return ()
-    numbers = ", ".join(str(r.number) for r in cut)
-    count = f"{len(cut)} of {report.count} rounds"
-    return (f"answer: the end of the output is missing in {count} ({numbers}), with status 0",)
 
 
 def events_words(report: SoakReport) -> str:
@@ -88,7 +77,6 @@ def render_soak(report: SoakReport) -> str:
         state=STATES[report.state],
         outcomes=OUTCOMES,
         plots=plots(report.rounds),
-        cut=cut_words(report),
         events_told=events_words(report),
         tone={Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.UNKNOWN: "wait"},
         judged=[d for d in report.drifts if d.outcome is not Outcome.UNKNOWN],

@@ -16,7 +16,7 @@ from llamawright.process import Ending
 from llamawright.verify import commands
 from llamawright.verify.commands import WHOLE_PROMPT, Target
 from llamawright.verify.conclude import Attempt
-from llamawright.verify.judge import run_failure
+from llamawright.verify.judge import cut_off, run_failure
 from llamawright.verify.logs import read_load
 from llamawright.verify.memory import MemoryWatch, watching
 from llamawright.verify.nvidia import find_smi, list_cards
@@ -125,10 +125,11 @@ class Rounds:
 
     def _failure(self, run: Finished) -> tuple[str, str] | None:
         """Return what is wrong with a run, one that left the device in silence too."""
-        failure = run_failure(run)
+        patterns = self.attempt.setting.stage.patterns
+        failure = run_failure(run) or cut_off(run, patterns)
         if failure is not None or self.attempt.setting.cpu:
             return failure
-        facts = read_load(run.lines, self.attempt.setting.stage.patterns)
+        facts = read_load(run.lines, patterns)
         device, (done, every) = self.attempt.chosen.device.id, facts.offloaded or (0, 0)
         if done >= max(1, every) and device in facts.using:
             return None

@@ -122,15 +122,6 @@ def test_lines_tell_sessions_and_what_could_not_be_read() -> None:
     assert lines[-1] == "  ? kernel's log: unknown (dmesg: not installed)"
 
 
-def test_rounds_whose_output_was_cut_off_are_told() -> None:
-    rounds = (*ROUNDS[:5], soak_round(6, answer="c", text=" P"), *ROUNDS[6:])
-    told = "answer: the end of the output is missing in 1 of 40 rounds (6), with status 0"
-    assert f"  ? {told}" in list(soak_lines(soak_report(rounds)))
-    page = render_soak(soak_report(rounds))
-    assert told in page
-    assert "Every whole answer" in page
-
-
 def test_events_of_others_are_counted_apart() -> None:
     told = soak_report(ROUNDS, events=(event(), event(Tie.OTHER)))
     assert list(soak_lines(told))[-1].endswith("1 events of this device, 1 of others")

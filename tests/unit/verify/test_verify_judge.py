@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from llamawright.verify.judge import (
     OF_DEVICES,
     OF_THE_PINNED_MODEL,
     PHYSICAL,
+    cut_off,
     hint_of,
     needed_kinds,
     rule,
@@ -26,6 +28,7 @@ from llamawright.verify.judge import (
     run_failure,
     signal_name,
 )
+from llamawright.verify.patterns import BUILD_11312
 from llamawright.verify.supervise import Finished, Phase, PhaseLimits, Task
 
 GOOD = Numbers(batch=1, mean_kld=0.003, top1=0.95, positions=126, per_chunk=(0.003,))
@@ -215,6 +218,45 @@ def test_what_a_bad_end_is_called(run: Finished, kind: str, words: str) -> None:
 
 def test_words_that_only_matter_after_a_failure_are_ignored_before() -> None:
     assert run_failure(finished(0, lines=("invalid device: a test of words",))) is None
+
+
+CLOSING = "0.00.386.236 I common_perf_print:    graphs reused =          2"
+
+
+def spoken(program: str, *lines: str, phase: Phase = Phase.DONE, code: int = 0) -> Finished:
+    run = finished(code, phase=phase, lines=lines)
+    return replace(run, task=replace(run.task, argv=(f"/artifact/bin/{program}",)))
+
+
+@pytest.mark.parametrize(
+    "program", ["llama-completion", "llama-perplexity", "llama-completion.exe"]
+)
+    "program", ["llama-completion", "llama-perplexity", "llama-completion.exe"]
+)
+@pytest.mark.parametrize("phase", [Phase.FIRST_TOKEN, Phase.DONE])
+def test_a_run_that_computed_and_lost_its_last_words_is_no_evidence(
+    program: str, phase: Phase
+) -> None:
+    """Upstream's log thread is not waited for: the text ends early, and the status is 0."""
+    failure = cut_off(spoken(program, "n_remain: 3", phase=phase), BUILD_11312)
+    assert failure is not None
+    assert failure[0] == "output-cut-off"
+    assert hint_of(failure[0])
+    whole = spoken(program, "n_remain: 3", CLOSING, "more of the log", phase=phase)
+    assert cut_off(whole, BUILD_11312) is None
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        spoken("llama-bench", "no log at all"),
+        spoken("llama-quantize", "size"),
+        spoken("llama-completion", phase=Phase.LOAD),
+        spoken("llama-completion", phase=Phase.DONE, code=1),
+    ],
+)
+def test_what_never_speaks_so_is_not_blamed(run: Finished) -> None:
+    assert cut_off(run, BUILD_11312) is None
 
 
 def test_what_is_the_machines_fault_fails_nobody() -> None:
