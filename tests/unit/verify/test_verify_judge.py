@@ -231,8 +231,6 @@ def spoken(program: str, *lines: str, phase: Phase = Phase.DONE, code: int = 0) 
 @pytest.mark.parametrize(
     "program", ["llama-completion", "llama-perplexity", "llama-completion.exe"]
 )
-    "program", ["llama-completion", "llama-perplexity", "llama-completion.exe"]
-)
 @pytest.mark.parametrize("phase", [Phase.FIRST_TOKEN, Phase.DONE])
 def test_a_run_that_computed_and_lost_its_last_words_is_no_evidence(
     program: str, phase: Phase
