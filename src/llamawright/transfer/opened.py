@@ -117,7 +117,7 @@ def read_manifest(root: Path, *, what: str) -> Manifest:
         )
     try:
         data = json.loads(place.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _bad_manifest(what, f"it is no JSON: {error}") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if isinstance(schema, str) and schema != MANIFEST_SCHEMA:

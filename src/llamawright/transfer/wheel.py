@@ -271,7 +271,7 @@ def _decoded(name: str, text: str) -> Manifest:
                 kind="unknown-schema",
             )
         return codec.decode(Manifest, data, what=MANIFEST_NAME)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PackageError(
             f"the manifest of {name} cannot be read", why=str(error), hint=_AGAIN,
             kind="bad-manifest",

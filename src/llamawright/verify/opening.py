@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,6 @@ INSTALL_S = 600.0
 # One that starts no device: what is compared is the way from the command to the program.
 PREFERRED = "llama-completion"
 TRIALS = (("--version",), ("--no-such-option",))
-PLATLIB = "import sysconfig; print(sysconfig.get_path('platlib'))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +68,10 @@ class _Installation:
         made = _tool("venv", "--without-pip", str(self.venv))
         if not made.ok:
             return self._refused("no-virtual-environment", made)
-        site = Path(_last_line(ask((str(self._python), "-I", "-c", PLATLIB))))
         result = self._pip()
         if not result.ok:
             return self._refused("not-installable", result)
-        root = (site / WHEEL_PACKAGE).resolve()
+        root = (self._site / WHEEL_PACKAGE).resolve()
         faults = recheck(root, self.contents.manifest)
         if faults:
             raise PackageError(
@@ -82,6 +81,13 @@ class _Installation:
                 kind="hash-mismatch",
             )
         return Opened(manifest=self.contents.manifest, root=root, refused=self._command_fault(root))
+
+    @property
+    def _site(self) -> Path:
+        """Return where pip puts a platform's files: the environment is of this very Python."""
+        base = str(self.venv.absolute())
+        variables = {"base": base, "platbase": base}
+        return Path(sysconfig.get_path("platlib", "venv", vars=variables))
 
     @property
     def _scripts(self) -> Path:

@@ -13,6 +13,7 @@ VERBS = {
     "build": ["build", "vulkan"],
     "verify": ["verify", "x.tar.zst"],
     "compare": ["compare", "a.tar.zst", "b.tar.zst"],
+    "wheel": ["wheel", "x.tar.zst"],
     "doctor": ["doctor"],
     "plan": ["plan", "cpu"],
     "explain": ["explain", "a", "b"],

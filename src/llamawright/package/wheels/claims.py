@@ -154,7 +154,7 @@ def _brought(requires: Iterable[str]) -> Iterator[str]:
 
 def _judge_linux(tag: str, facts: Sequence[BinaryFacts], policy: Policy) -> Iterator[Finding]:
     claimed = _glibc_of(tag)
-    machine = tag.split("_", 3)[-1] if claimed else tag.removeprefix("linux_")
+    machine = _machine_of(tag)
     if not claimed:
         what = "it says nothing of the glibc that its files need, so installers take it anywhere"
         yield _finding("platform-claim", tag, what)
@@ -162,7 +162,7 @@ def _judge_linux(tag: str, facts: Sequence[BinaryFacts], policy: Policy) -> Iter
         if claimed and fact.glibc and numbers(fact.glibc)[:2] > claimed:
             what = f"it needs glibc {fact.glibc}, and the tag {tag} promises an older one"
             yield _finding("platform-claim", fact.path, what)
-        if machine and machine_name(fact.machine) != machine:
+        if machine_name(fact.machine) != machine:
             yield _finding("platform-claim", fact.path, f"it is made for {fact.machine}, not {tag}")
     measured = _glibc_of(policy.name)
     if policy.name and not measured:
@@ -207,10 +207,19 @@ def _tags(path: Path, contents: WheelContents) -> tuple[str, ...]:
 
 def _glibc_of(tag: str) -> tuple[int, ...]:
     """Return the glibc that a tag promises, nothing for one that promises none."""
+    found = _MANYLINUX.fullmatch(_modern(tag))
+    return (int(found[1]), int(found[2])) if found else ()
+
+
+def _machine_of(tag: str) -> str:
+    found = _MANYLINUX.fullmatch(_modern(tag))
+    return found[3] if found else tag.removeprefix("linux_")
+
+
+def _modern(tag: str) -> str:
     for old, new in _OLD_NAMES.items():
         tag = tag.replace(f"{old}_", f"manylinux_{new}_")
-    found = _MANYLINUX.fullmatch(tag)
-    return (int(found[1]), int(found[2])) if found else ()
+    return tag
 
 
 def _macos(facts: Iterable[BinaryFacts]) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ class Project:
         package.mkdir(parents=True)
         for path in (*self.members.binaries, *self.members.licenses):
             place = root / path
-            place.parent.mkdir(exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(opened / path, place)
             place.chmod(RUN if path in self.members.programs else PLAIN)
         for template, place in {
