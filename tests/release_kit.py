@@ -75,7 +75,7 @@ def planned(wanted: ReleaseTarget, *, statements: tuple[str, ...] = ()) -> Plann
 
 
 def wheel_stem(wanted: ReleaseTarget) -> str:
-    return f"tiny_runtime-1.0+{wanted.backend}-py3-none"
+    return f"tiny_runtime-1.0+{wanted.backend}-py3-none-*"
 
 
 def plan(*targets: PlannedTarget, variants: bool = False, **changes: str) -> ReleasePlan:

@@ -37,6 +37,7 @@ RUNNERS = {
     "patch": "patches",
     "fetch": "keep",
     "gc": "keep",
+    "release": "release",
 }
 NOTE_VARIABLE = "NOX_LLAMAWRIGHT_LAST_LINE"
 

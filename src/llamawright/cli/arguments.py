@@ -195,6 +195,8 @@ def _release(verbs: Verbs) -> None:
     add("--plan-only", action="store_true", help="list every file that would be made, and stop")
     made = "folder with artifacts and verdicts of other machines; repeatable"
     add("--from", dest="made", type=Path, action="append", metavar="DIR", help=made)
+    links = "folder with the wheels that a wheel depends on, for its proof; repeatable"
+    add("--find-links", action="append", metavar="DIR", help=links)
     variants = "also make wheel variants (PEP 825, a draft)"
     add("--variants", action="store_true", help=variants)
     add("--files-at", metavar="URL", help="address of the wheels (default: beside the index)")

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llamawright import codec
+from llamawright.digest import sha256_file
 from llamawright.errors import UsageError
-from llamawright.model.artifact import Artifact, Manifest
+from llamawright.model.artifact import Manifest
 from llamawright.model.recipe import Recipe
 from llamawright.model.release import ReleaseTarget, TargetKind
 from llamawright.model.verdict import Verdict
 from llamawright.package import read_artifact
-from llamawright.release import PlannedTarget, archive_files
+from llamawright.release import PlannedFile, archive_files, wheel_files
+from llamawright.transfer.wheel import is_wheel, read_wheel
 
 VERDICT = ".verdict.json"
 REPORT = ".report.html"
@@ -21,9 +23,11 @@ REPORT = ".report.html"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """An archive with its verdict, beside each other in one folder."""
+    """An archive or wheel with its verdict, beside each other in one folder."""
 
-    artifact: Artifact
+    path: Path
+    manifest: Manifest
+    companion: Path | None
     verdict: Verdict
     verdict_file: Path
 
@@ -33,16 +37,14 @@ class Found:
         stem = self.verdict_file.name.removesuffix(VERDICT)
         return self.verdict_file.with_name(f"{stem}{REPORT}")
 
-    def planned(self, target: ReleaseTarget, command: str) -> PlannedTarget:
-        """Return the target with the files that are there."""
-        manifest, path = self.artifact.manifest, self.artifact.path
-        companion = self.artifact.companion.name if self.artifact.companion else ""
-        return PlannedTarget(
-            target=target,
-            key=manifest.key,
-            command=command,
-            files=archive_files(manifest.name, path.name.removeprefix(manifest.name), companion),
-        )
+    @property
+    def names(self) -> tuple[PlannedFile, ...]:
+        """Return the files that a target gets of it."""
+        if is_wheel(self.path):
+            return wheel_files(self.path.name.removesuffix(".whl"))
+        companion = self.companion.name if self.companion else ""
+        suffix = self.path.name.removeprefix(self.manifest.name)
+        return archive_files(self.manifest.name, suffix, companion)
 
 
 def find_made(target: ReleaseTarget, recipe: Recipe, folders: Iterable[Path]) -> Found | None:
@@ -50,8 +52,6 @@ def find_made(target: ReleaseTarget, recipe: Recipe, folders: Iterable[Path]) ->
 
     Only a whole archive of this very source with a verdict on its bytes counts.
     """
-    if target.kind is not TargetKind.ARCHIVE:
-        return None
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(
@@ -60,7 +60,7 @@ def find_made(target: ReleaseTarget, recipe: Recipe, folders: Iterable[Path]) ->
                 kind="no-folder",
             )
         for found in _candidates(folder):
-            if _fits(target, recipe, found.artifact.manifest):
+            if _is_kind(target.kind, found.path) and _fits(target, recipe, found.manifest):
                 return found
     return None
 
@@ -72,10 +72,19 @@ def _candidates(folder: Path) -> Iterator[Found]:
         except (OSError, ValueError):
             continue
         path = folder / Path(verdict.artifact).name
-        if path.suffix != ".whl" and path.is_file():
-            artifact = read_artifact(path)
-            if artifact.sha256 == verdict.artifact_sha256:
-                yield Found(artifact=artifact, verdict=verdict, verdict_file=file)
+        if path.is_file() and sha256_file(path) == verdict.artifact_sha256:
+            artifact = None if is_wheel(path) else read_artifact(path)
+            yield Found(
+                path=path,
+                manifest=artifact.manifest if artifact else read_wheel(path).manifest,
+                companion=artifact.companion if artifact else None,
+                verdict=verdict,
+                verdict_file=file,
+            )
+
+
+def _is_kind(kind: TargetKind, path: Path) -> bool:
+    return is_wheel(path) is (kind is TargetKind.RUNTIME_WHEEL)
 
 
 def _fits(target: ReleaseTarget, recipe: Recipe, manifest: Manifest) -> bool:

@@ -10,12 +10,22 @@ from pathlib import Path
 from llamawright.cli.release_found import Found, find_made
 from llamawright.console import Console
 from llamawright.errors import UsageError
+from llamawright.model.floors import numbers
 from llamawright.model.plan import Plan
 from llamawright.model.recipe import SourcePin
 from llamawright.model.release import ReleaseRule, ReleaseTarget, TargetKind
+from llamawright.model.wheel import WHEEL_PROJECT
 from llamawright.package.archive import archive_suffix
+from llamawright.package.wheels.naming import wheel_stem
 from llamawright.pipeline import Pipeline
-from llamawright.release import PlannedTarget, ReleasePlan, archive_files, shared_files
+from llamawright.release import (
+    PlannedFile,
+    PlannedTarget,
+    ReleasePlan,
+    archive_files,
+    shared_files,
+    wheel_files,
+)
 from llamawright.resolve import source_pin
 
 COMMIT_DIGITS = 9
@@ -63,6 +73,12 @@ def plan_release(flags: Namespace, store: Path, console: Console) -> ReleaseWork
             hint="add [[release.targets]] to it: docs/reference/recipe.md",
             kind="no-release-targets",
         )
+    if flags.variants and not rule.variants:
+        raise UsageError(
+            f"the recipe {recipe.name} names no wheel variants",
+            hint="add [[release.variants]] with [[release.providers]], or leave out --variants",
+            kind="no-variants",
+        )
     works = tuple(_work(t, flags, store, console) for t in rule.targets)
     targets = tuple(w.planned for w in works)
     name = f"{recipe.name}-{recipe.source.commit[:COMMIT_DIGITS]}"
@@ -101,28 +117,49 @@ def _work(target: ReleaseTarget, flags: Namespace, store: Path, console: Console
     pipeline = Pipeline.open(own, store, console)
     found = find_made(target, pipeline.recipe, flags.made or ())
     if found is not None:
-        return Work(planned=found.planned(target, _command(target)), pipeline=pipeline, found=found)
-    return Work(planned=_planned(target, pipeline.plan(), pipeline), pipeline=pipeline)
+        files, key = found.names, found.manifest.key
+    else:
+        plan = pipeline.plan()
+        files, key = _files(target, plan), plan.key
+    planned = PlannedTarget(
+        target=target,
+        key=key,
+        command=_command(target),
+        files=files,
+        project=WHEEL_PROJECT if target.kind is TargetKind.RUNTIME_WHEEL else "",
+    )
+    return Work(planned=planned, pipeline=pipeline, found=found)
 
 
-def _planned(target: ReleaseTarget, plan: Plan, pipeline: Pipeline) -> PlannedTarget:
+def _files(target: ReleaseTarget, plan: Plan) -> tuple[PlannedFile, ...]:
     match target.kind:
         case TargetKind.ARCHIVE:
-            suffix = archive_suffix(pipeline.platform)
+            suffix = archive_suffix(plan.platform)
             bundled = plan.cuda is not None and plan.cuda.bundled
             # One for each toolkit, named after the libraries' own version.
-            runtime = f"cuda-runtime-*-{pipeline.platform.tag}{suffix}" if bundled else ""
-            files = archive_files(plan.name, suffix, runtime)
-            return PlannedTarget(target=target, key=plan.key, command=_command(target), files=files)
-        case TargetKind.RUNTIME_WHEEL | TargetKind.BINDING_WHEEL:
+            runtime = f"cuda-runtime-*-{plan.platform.tag}{suffix}" if bundled else ""
+            return archive_files(plan.name, suffix, runtime)
+        case TargetKind.RUNTIME_WHEEL:
+            return wheel_files(wheel_stem(_wheel_version(plan), "*"))
+        case TargetKind.BINDING_WHEEL:
             raise UsageError(
-                f"the target {target.name} is a wheel, which a release cannot make yet",
+                f"the target {target.name} is a wheel that a release cannot make yet",
                 hint="leave it out of [[release.targets]]",
-                kind="no-wheels",
+                kind="no-binding-wheel",
             )
+
+
+def _wheel_version(plan: Plan) -> str:
+    """Return the version of a wheel of this plan, as its manifest will give it."""
+    toolkit = plan.cuda.toolkit if plan.cuda else ""
+    label = f"cu{''.join(map(str, numbers(toolkit)[:2]))}" if toolkit else str(plan.backend)
+    return f"0.0.{plan.recipe.source.build_number}+{label}"
 
 
 def _command(target: ReleaseTarget) -> str:
     archs = "".join(f" --arch {a}" for a in target.archs)
     hardware = "" if target.accept else " --require-hardware"
-    return f"llamawright build {target.backend}{archs}{hardware}"
+    build = f"llamawright build {target.backend}{archs}"
+    if target.kind is TargetKind.RUNTIME_WHEEL:
+        return f"{build} && llamawright wheel dist/…, then llamawright verify dist/….whl{hardware}"
+    return f"{build}{hardware}"

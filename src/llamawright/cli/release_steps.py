@@ -6,12 +6,15 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from llamawright.cli.release_found import Found
+from llamawright.cli.release_found import REPORT, VERDICT, Found
 from llamawright.cli.release_plan import ReleaseWork
 from llamawright.errors import PackageError
+from llamawright.model.release import TargetKind
 from llamawright.model.verdict import Verdict
 from llamawright.package import read_artifact
+from llamawright.package.wheels import build_wheel
 from llamawright.patching import Series
+from llamawright.paths import remove_tree
 from llamawright.release import (
     SIDECAR,
     Attested,
@@ -23,6 +26,7 @@ from llamawright.release import (
     link_or_copy,
     write_source,
 )
+from llamawright.transfer.wheel import is_wheel, read_wheel
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +68,19 @@ class PipelineSteps:
         work = self.work.of(target)
         if work.found is not None:
             return _taken(work.found, into)
-        artifact = work.into(into).build(prove=False).artifact
-        if artifact is None:
-            raise PackageError(
-                f"the build of {target.target.name} left no artifact", kind="bad-step"
-            )
-        if artifact.manifest.native:
-            raise PackageError(
-                f"{artifact.path.name} is made for this machine's CPU only",
-                hint="leave out `native`: others die of SIGILL",
-                kind="native-release",
-            )
+        # A wheel's archive is no file of its target.
+        wheel = target.target.kind is TargetKind.RUNTIME_WHEEL
+        place = into / "archive" if wheel else into
+        artifact = work.into(place).build(prove=False).artifact
+        if artifact is None or artifact.manifest.native:
+            raise _not_for_others(target)
         companion = artifact.companion.name if artifact.companion else ""
-        return _built(artifact.path.name, companion, into)
+        if not wheel:
+            return _built(artifact.path.name, companion, into)
+        pipeline = work.pipeline
+        made = build_wheel(artifact, into, store=pipeline.store, reporter=pipeline.reporter)
+        remove_tree(place)
+        return _built(made.path.name, "", into)
 
     def prove(self, target: PlannedTarget, artifact: Path, into: Path) -> Proved:
         """Run the packed file on a device, or take the verdict that came with it."""
@@ -91,7 +95,10 @@ class PipelineSteps:
             (into / name).unlink()
         if outcome.verdict is None:
             raise PackageError(f"{artifact.name} got no verdict", kind="bad-step")
-        verdict, *pages = (p.name for p in outcome.reports)
+        # A wheel has the manifest of its archive, and must not have the names of its reports.
+        stem = _stem(artifact)
+        reports = (p.rename(into / f"{stem}{''.join(p.suffixes[-2:])}") for p in outcome.reports)
+        verdict, *pages = (p.name for p in reports)
         return _proved(outcome.verdict, verdict, tuple(pages))
 
     def attest(self, target: PlannedTarget, artifact: Path, verdict: Path, into: Path) -> Attested:
@@ -102,8 +109,23 @@ class PipelineSteps:
     def reopen(self, target: PlannedTarget, artifact: Path) -> Opened:
         """Open a packed file as strictly as a proof does."""
         del target
-        manifest = read_artifact(artifact).manifest
+        opened = read_wheel(artifact) if is_wheel(artifact) else read_artifact(artifact)
+        manifest = opened.manifest
         return Opened(tree=manifest.source_digest, commit=manifest.commit)
+
+
+def _not_for_others(target: PlannedTarget) -> PackageError:
+    return PackageError(
+        f"the target {target.target.name} was built for this machine's CPU only, or not at all",
+        why="others die of SIGILL in a build that was made with `native`",
+        hint="take `native` out of llamawright.toml and LLAMAWRIGHT_NATIVE",
+        kind="native-release",
+    )
+
+
+def _stem(artifact: Path) -> str:
+    """Return the name without the archive's or wheel's ending; the version's dots stay."""
+    return artifact.name.removesuffix(".tar.zst").removesuffix(".zip").removesuffix(".whl")
 
 
 def _patch_files(series: Series) -> list[Path]:
@@ -117,7 +139,7 @@ def _built(artifact: str, companion: str, into: Path) -> Built:
 
 
 def _taken(found: Found, into: Path) -> Built:
-    artifact, companion = found.artifact.path, found.artifact.companion
+    artifact, companion = found.path, found.companion
     for path in (artifact, *([companion] if companion else [])):
         for file in (path, path.with_name(f"{path.name}{SIDECAR}")):
             if file.is_file():
@@ -126,10 +148,13 @@ def _taken(found: Found, into: Path) -> Built:
 
 
 def _verdict_taken(found: Found, into: Path) -> Proved:
-    pages = [found.report] if found.report.is_file() else []
-    for file in (found.verdict_file, *pages):
-        shutil.copyfile(file, into / file.name)
-    return _proved(found.verdict, found.verdict_file.name, tuple(p.name for p in pages))
+    stem = _stem(found.path)
+    names = [f"{stem}{VERDICT}"]
+    shutil.copyfile(found.verdict_file, into / names[0])
+    if found.report.is_file():
+        names.append(f"{stem}{REPORT}")
+        shutil.copyfile(found.report, into / names[1])
+    return _proved(found.verdict, names[0], tuple(names[1:]))
 
 
 def _proved(verdict: Verdict, file: str, pages: tuple[str, ...]) -> Proved:

@@ -166,12 +166,11 @@ def archive_files(name: str, suffix: str, companion: str = "") -> tuple[PlannedF
     )
 
 
-def wheel_files(stem: str) -> tuple[PlannedFile, ...]:
-    """Return the files of a wheel target; the platform's tag is measured from the files.
+def wheel_files(name: str) -> tuple[PlannedFile, ...]:
+    """Return the files of a wheel target; ``name`` is its file's without ``.whl``.
 
-    ``stem`` is the name up to it: ``llamawright_llama_cpp-0.0.11312+cpu-py3-none``.
+    The platform's tag is measured from the files: until then a ``*`` stands for it.
     """
-    name = f"{stem}-*"
     return (
         PlannedFile(name=f"{name}.whl", role=FileRole.ARTIFACT),
         PlannedFile(name=f"{name}.whl{SIDECAR}", role=FileRole.CHECKSUM),

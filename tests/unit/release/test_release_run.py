@@ -50,7 +50,7 @@ def test_nothing_but_the_release_is_left(tmp_path: Path) -> None:
 def test_the_sums_are_those_of_sha256sum(tmp_path: Path) -> None:
     folder = release_run(tmp_path).make().folder
     lines = (folder / "SHA256SUMS").read_text().splitlines()
-    named = dict(reversed(line.split("  ")) for line in lines)
+    named = {line[66:]: line[:64] for line in lines}
     assert set(named) == set(tree_of(folder)) - {"SHA256SUMS"}
     assert all(sha256_file(folder / name) == digest for name, digest in named.items())
 
