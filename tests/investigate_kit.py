@@ -187,7 +187,7 @@ def investigation(**changes: object) -> Investigation:
         ),
         instruments=(
             Instrument(name="gdb", use=Use.USED, told="SIGSEGV", version="13.1", where="machine"),
-            Instrument(name="Vulkan validation layers", use=Use.MISSING, told="install the package"),
+            Instrument(name="Vulkan validation layers", use=Use.MISSING, told="install it"),
         ),
         halt=halt(thread("llvmpipe-0", [frame(0, "??", DRIVER)])),
         messages=(Message(source="layers", id="VUID-x (error)", text="vkFoo: bad | <thing>"),),

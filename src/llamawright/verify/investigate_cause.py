@@ -16,7 +16,8 @@ NULL_PAGE = 1 << 16
 # end a program, and the C++ library's.
 PASSING = re.compile(
     r"^(__?)?(pthread_kill|raise|abort|kill|gsignal|libc_message|assert|malloc_printerr|exit|Exit)"
-    r"|^__pthread_kill|^__GI_|^__run_exit_handlers|^__cxa_|^_Unwind|^std::terminate|^__gnu_cxx|^__cxxabiv1|^ggml_uncaught_exception"
+    r"|^__pthread_kill|^__GI_|^__run_exit_handlers|^__cxa_|^_Unwind|^std::terminate|^__gnu_cxx"
+    r"|^__cxxabiv1|^ggml_uncaught_exception"
     r"|^__verbose_terminate|^ggml_abort|^std::__throw|^__restore_rt|^clone3?$|^start_thread"
 )
 SYSTEM = re.compile(r"^(libc|libm|libpthread|libstdc\+\+|libgcc_s|ld-linux[^.]*)[.-]")

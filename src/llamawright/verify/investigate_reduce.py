@@ -178,10 +178,10 @@ def _switches(lab: Lab, backend: Backend, shape: Shape) -> Iterator[Reduction]:
     if cures or fails:
         yield Reduction(
             name="switches",
-            before="none",
-            least="none",
+            before="none set",
+            least=f"{len(fails)} change nothing",
             passes=", ".join(cures),
-            told=f"fails with {', '.join(fails) or 'none of them'}{_unsure(unsure)}",
+            told=f"fails with: {', '.join(fails) or 'none of them'}{_unsure(unsure)}",
         )
 
 

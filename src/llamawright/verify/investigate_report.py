@@ -29,7 +29,8 @@ def investigation_lines(found: Investigation) -> Iterator[str]:
         yield f"again: {found.reproduced} of {found.repeated} runs failed in the same way"
     for step in found.reductions:
         passes = f", passes: {step.passes}" if step.passes else ""
-        told = f" ({step.told})" if step.told else ""
+        # The long list of what changed nothing stands in the report.
+        told = f" ({step.told})" if step.told and "fails with" not in step.told else ""
         yield f"{step.name}: {step.before} -> {step.least}{passes}{told}"
     for tool in found.instruments:
         if tool.use is not Use.USED:
