@@ -79,6 +79,8 @@ def verification(**changes: object) -> Verification:
         "total_s": 30.0,
         "output_cap": 1 << 20,
         "types": (),
+        "max_repeat": None,
+        "operations": (),
     }
     return replace(recipe().verification, **{**quick, **changes})  # type: ignore[arg-type]
 

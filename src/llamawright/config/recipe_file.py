@@ -10,6 +10,7 @@ from llamawright.config import checks
 from llamawright.config.document import Place, load_document, suggestion
 from llamawright.config.options import read_options
 from llamawright.config.release_rules import check_release
+from llamawright.config.type_rules import check_types
 from llamawright.config.typed import read_table
 from llamawright.digest import sha256_bytes
 from llamawright.errors import UsageError
@@ -211,9 +212,7 @@ def _check_verification(verification: Verification, place: Place) -> None:
     for name in ("max_mean_kld", "min_top1"):
         threshold: Threshold = getattr(verification, name)
         checks.check_positive(threshold.value, place.at(name).at("value"))
-    for number, kind in enumerate(verification.types):
-        limit = place.at("types").at(number).at("max_mean_kld").at("value")
-        checks.check_positive(kind.max_mean_kld.value, limit)
+    check_types(verification, place)
 
 
 def _rule(name: str, rule: _Rule, place: Place) -> BackendRule:

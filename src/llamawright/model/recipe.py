@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from llamawright.model.platform import Backend
 from llamawright.model.release import ReleaseRule
@@ -195,15 +196,59 @@ class Prompt:
     expect: str = ""
 
 
+class TypeSource(StrEnum):
+    """What a type is made from: the pinned model, or the tiny one of our own."""
+
+    PINNED = "pinned"
+    SYNTHETIC = "synthetic"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelType:
-    """A quantisation that the artifact's own quantiser makes of the pinned model.
+    """A quantisation that the artifact's own quantiser makes of a model.
 
     ``name`` as ``llama-quantize`` takes it (``F16``); ``max_mean_kld`` as for the model itself.
+    ``importance``: the type cannot be made without an importance matrix (``IQ2_XS``), which
+    only the synthetic model has. ``software_batches`` replace the table's where a software
+    device compiles this type's kernels for too long.
     """
 
     name: str
     max_mean_kld: Threshold
+    source: TypeSource = TypeSource.PINNED
+    importance: bool = False
+    software_batches: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeWork:
+    """How much of the text is computed with each type, at each batch size."""
+
+    context: int
+    chunks: int
+    batches: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticRules:
+    """The work for types of the synthetic model: on a CPU or hardware, and in software."""
+
+    hardware: TypeWork
+    software: TypeWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationSet:
+    """Operations of upstream's test-backend-ops that the model's graph is made of.
+
+    ``params`` is a regular expression over a case's parameters, empty for all cases.
+    ``software``: quick enough for a software device too. ``seconds`` end it.
+    """
+
+    names: tuple[str, ...]
+    seconds: float
+    params: str = ""
+    software: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,9 +287,12 @@ class Verification:
 
     ``hardware`` is the work for a real device, ``software`` that for one that is a CPU in
     disguise and computes a few tokens a second; without them ``context`` and ``chunks`` are
-    computed in one batch. ``types`` are proved on hardware beside the model's own type, with
-    the pinned model only: an own one may be too large to be made anew. ``baselines`` are the
-    CPU variants that a CPU artifact is compared with, the plainest of each machine.
+    computed in one batch. ``types`` are proved beside the model's own type: those of the
+    pinned model on hardware and with that model only, an own one may be too large to be made
+    anew; those of the ``synthetic`` model everywhere. ``max_repeat`` is how far the same run
+    on the same device may differ from itself, in nats for any chunk. ``operations`` are tried
+    one by one where the ``-tests`` archive is there. ``baselines`` are the CPU variants that
+    a CPU artifact is compared with, the plainest of each machine.
     """
 
     model: ModelPin
@@ -264,6 +312,9 @@ class Verification:
     baselines: tuple[str, ...] = ()
     types: tuple[ModelType, ...] = ()
     soak: SoakRules | None = None
+    synthetic: SyntheticRules | None = None
+    max_repeat: Threshold | None = None
+    operations: tuple[OperationSet, ...] = ()
 
     def workload(self, *, software: bool) -> Workload:
         """Return how much is computed on a hardware or a software device."""

@@ -12,7 +12,8 @@ from llamawright.verify import evidence
 from llamawright.verify.evidence import Evidence, Expected, Observed
 from llamawright.verify.logs import read_bench, read_load, read_numbers
 from llamawright.verify.patterns import PatternSet
-from llamawright.verify.runs import AGAIN_RUN, SPEED_RUN
+from llamawright.verify.repeat import same_again
+from llamawright.verify.runs import AGAIN_RUN, REPEATED, SPEED_RUN
 from llamawright.verify.supervise import Finished, Phase
 
 
@@ -80,8 +81,27 @@ def collect(runs: Runs, demand: Demand, observed: Observed, patterns: PatternSet
             least=demand.verification.min_top1.value,
         )
         numbers += [table] if table else []
+    found += _repeated(compared, rest, numbers, demand, patterns)
     speed, token_s = _speed(greedy, compared, rest, demand)
     return Collected(evidence=tuple(found), numbers=tuple(numbers), speed=speed, token_s=token_s)
+
+
+def _repeated(
+    compared: Sequence[Finished],
+    rest: Sequence[Finished],
+    numbers: Sequence[Numbers],
+    demand: Demand,
+    patterns: PatternSet,
+) -> list[Evidence]:
+    """Hold the last comparison against the same one once more, where that was run."""
+    limit = demand.verification.max_repeat
+    again = next((r for r in rest if r.task.name == f"{compared[-1].task.name}{REPEATED}"), None)
+    if again is None or limit is None:
+        return []
+    batch = demand.work.batches[-1]
+    second = read_numbers(again.stdout, patterns, context=demand.work.context, batch=batch)
+    first = next((n for n in numbers if n.batch == batch), None)
+    return [same_again(f"batch {batch}", first, second, most=limit.value)]
 
 
 def _answers(

@@ -85,6 +85,14 @@ def requantise(program: Path, model: Path, out: Path, kind: str) -> tuple[str, .
     return (str(program), "--allow-requantize", str(model), str(out), kind)
 
 
+def make_plain(
+    program: Path, model: Path, out: Path, kind: str, *, importance: Path | None = None
+) -> tuple[str, ...]:
+    """Make a type with every matrix in it, embeddings and output too."""
+    own = ("--imatrix", str(importance)) if importance else ()
+    return (str(program), "--pure", *own, str(model), str(out), kind)
+
+
 def bench(program: Path, model: Path, target: Target) -> tuple[str, ...]:
     """Measure generation speed; a prompt's would compile its kernels once more, for seconds."""
     return (

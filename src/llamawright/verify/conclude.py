@@ -14,8 +14,8 @@ from llamawright.verify.draft import Draft
 from llamawright.verify.evidence import Evidence, Expected, Observed, listed
 from llamawright.verify.gguf_header import GgufHeader
 from llamawright.verify.judge import (
-    cut_off,
     Ruling,
+    cut_off,
     hint_of,
     needed_kinds,
     rule,
@@ -28,7 +28,7 @@ from llamawright.verify.runs import Course
 from llamawright.verify.setup import Setting
 from llamawright.verify.supervise import Finished
 from llamawright.verify.survey import Chosen
-from llamawright.verify.types import TypeRuns, judge_types
+from llamawright.verify.types import TypeRuns, judge_types, short_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +112,15 @@ def _vanished(attempt: Attempt) -> Ruling | None:
 
 def _failed_run(attempt: Attempt) -> Ruling | None:
     patterns = attempt.setting.stage.patterns
-    for run in (*attempt.runs.reference, *attempt.runs.device, *attempt.runs_of_types):
-        failure = run_failure(run) or cut_off(run, patterns)
-        if failure is not None:
-            return rule_failure(*failure, of_reference=not run.task.on_device)
-    return None
+    judged = [
+        (run, run_failure(run) or cut_off(run, patterns))
+        for run in (*attempt.runs.reference, *attempt.runs.device)
+    ]
+    judged += [(run, run_failure(run)) for run in attempt.runs_of_types]
+    judged += [(run, cut_off(run, patterns)) for run in short_tables(attempt.types, patterns)]
+    return next(
+        (rule_failure(*f, of_reference=not run.task.on_device) for run, f in judged if f), None
+    )
 
 
 def _listed(attempt: Attempt) -> tuple[Evidence, ...]:

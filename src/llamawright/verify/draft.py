@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llamawright import __version__
-from llamawright.model.recipe import Verification
+from llamawright.model.recipe import ModelType, TypeSource, Verification
 from llamawright.model.verdict import (
     Check,
     Device,
@@ -86,12 +86,19 @@ class Draft:
 
 def limits_of(verification: Verification) -> tuple[Limit, ...]:
     """Return the numeric limits with their reasons, for the report."""
+    types = verification.types
     pairs = (
         ("mean KL divergence at most", verification.max_mean_kld),
         ("top-1 agreement at least", verification.min_top1),
-        *((f"mean KL divergence of {t.name} at most", t.max_mean_kld) for t in verification.types),
+        *((f"mean KL divergence of {label_of(t)} at most", t.max_mean_kld) for t in types),
+        ("difference of the same run at most", verification.max_repeat),
     )
-    return tuple(Limit(name=n, value=t.value, reason=t.reason) for n, t in pairs)
+    return tuple(Limit(name=n, value=t.value, reason=t.reason) for n, t in pairs if t)
+
+
+def label_of(kind: ModelType) -> str:
+    """Return a type's name, with the model that it is made from when that is our own."""
+    return kind.name if kind.source is TypeSource.PINNED else f"{kind.source} {kind.name}"
 
 
 def cpu_name(info: Path = CPU_INFO) -> str:

@@ -37,6 +37,8 @@ class Kind(StrEnum):
     TOKENS = "tokens"
     DIVERGENCE = "divergence"
     AGREEMENT = "agreement"
+    REPEAT = "repeat"
+    OPERATION = "operation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llamawright.model.ports import Meter
-from llamawright.model.recipe import ModelType, Verification, Workload
+from llamawright.model.recipe import ModelType, TypeSource, TypeWork, Verification, Workload
 from llamawright.store import Journal
 from llamawright.verify import commands
 from llamawright.verify.commands import Target
@@ -22,9 +22,11 @@ SLOWEST_DISK = 50e6
 # operation: on a busy machine with two cores one thread was seven times faster than two.
 MOST_THREADS = 8
 SPEED_RUN = "device speed"
-RUNS_PER_TYPE = 3
+# Of any type: made and computed on the CPU; of a synthetic one also widened.
+RUNS_BESIDE_DEVICE = 2
 # The first prompt once more, when the driver has compiled and kept what it needs.
 AGAIN_RUN = "device prompt 1 again"
+REPEATED = " repeated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,8 @@ class Course:
     bench: bool
     again: bool = False
     types: tuple[ModelType, ...] = ()
+    synthetic: Path | None = None
+    software: bool = False
 
     def reference(self, side: Side, sample: Sample, meter: Meter) -> tuple[Finished, ...]:
         """Run the prompts and write the probabilities on the CPU; stops at a failed run."""
@@ -121,6 +125,11 @@ class Course:
             meter.update(before + len(runs), note=name)
             if not runs[-1].clean:
                 return tuple(runs)
+        if self.repeats:
+            argv, name = runs[-1].task.argv, f"{runs[-1].task.name}{REPEATED}"
+            runs.append(self.stage.run(name, argv, side.env, on_device=True))
+            if not runs[-1].clean:
+                return tuple(runs)
         if self.bench:
             runs.append(self._speed(side))
         if self.again and runs[-1].clean:
@@ -142,7 +151,33 @@ class Course:
     def count(self) -> int:
         """Return how many runs there will be."""
         own = 2 * len(self.work.prompts) + 1 + len(self.work.batches)
-        return own + self.bench + self.again + RUNS_PER_TYPE * len(self.types)
+        types = sum(self._count_of(kind) for kind in self.types)
+        return own + self.repeats + self.bench + self.again + types
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the model's own comparison is done twice: in software it takes too long."""
+        return self.bench and self.verification.max_repeat is not None
+
+    def repeats_type(self, kind: ModelType) -> bool:
+        """Whether a type's comparisons are done twice: those of the first synthetic one."""
+        synthetic = [t for t in self.types if t.source is TypeSource.SYNTHETIC]
+        return self.verification.max_repeat is not None and kind in synthetic[:1]
+
+    def work_of(self, kind: ModelType) -> TypeWork:
+        """Return how much is computed with a type."""
+        rules = self.verification.synthetic
+        if kind.source is TypeSource.PINNED or rules is None:
+            context = self.work.context
+            return TypeWork(context=context, chunks=self.work.chunks, batches=(context,))
+        if not self.software:
+            return rules.hardware
+        work = rules.software
+        return replace(work, batches=kind.software_batches or work.batches)
+
+    def _count_of(self, kind: ModelType) -> int:
+        compared = len(self.work_of(kind).batches) * (1 + self.repeats_type(kind))
+        return RUNS_BESIDE_DEVICE + (kind.source is TypeSource.SYNTHETIC) + compared
 
     def _greedy(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from llamawright.model.artifact import Manifest
 from llamawright.model.platform import Backend
-from llamawright.model.recipe import BackendRule
+from llamawright.model.recipe import BackendRule, ModelType, TypeSource
 from llamawright.model.request import VerifyRequest
 from llamawright.model.verdict import Device
 from llamawright.store import Store
@@ -31,6 +31,7 @@ from llamawright.verify.runs import (
     thread_count,
 )
 from llamawright.verify.survey import Chosen, Scene
+from llamawright.verify.synthetic import write_synthetic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +127,25 @@ def make_course(setting: Setting, device: Device, *, jit: bool = False) -> Cours
         text=text,
         bench=not slow,
         again=jit,
-        types=() if slow or not setting.request.model_sha256 else verification.types,
+        types=_types(setting, slow=slow),
+        synthetic=_synthetic(setting),
+        software=device.software,
     )
+
+
+def _types(setting: Setting, *, slow: bool) -> tuple[ModelType, ...]:
+    """Return the types that are proved: an own model is not made anew."""
+    pinned = bool(setting.request.model_sha256) and not slow
+    types = setting.request.verification.types
+    return tuple(t for t in types if pinned or t.source is TypeSource.SYNTHETIC)
+
+
+def _synthetic(setting: Setting) -> Path | None:
+    """Write our own tiny model, when a type is made from it."""
+    types = setting.request.verification.types
+    if not any(t.source is TypeSource.SYNTHETIC for t in types):
+        return None
+    return write_synthetic(setting.room / "synthetic.gguf")
 
 
 def make_sides(setting: Setting, chosen: Chosen) -> tuple[Side, Side, str]:
