@@ -256,6 +256,16 @@ def proof() -> Iterator[str]:
     yield f"- limits in seconds: {seconds}"
 
 
+def release_targets() -> Iterator[str]:
+    """Yield what a release of the shipped recipe holds."""
+    rule = recipe().release
+    rows = (
+        (code(t.name), t.kind, t.backend, "; ".join(f"{e.state}: {e.reason}" for e in t.accept))
+        for t in (rule.targets if rule else ())
+    )
+    yield from table(("target", "kind", "backend", "accepted beside verified"), rows)
+
+
 def verdict_failures() -> Iterator[str]:
     """Yield the classes of a failed proof with what to do."""
     yield from table(("class", "what to do"), ((code(k), v) for k, v in HINTS.items()))
@@ -326,6 +336,7 @@ BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
     "capabilities": capabilities,
     "contents": contents,
     "proof": proof,
+    "release-targets": release_targets,
     "verdict-failures": verdict_failures,
     "build-failures": build_failures,
     "sets": sets,
