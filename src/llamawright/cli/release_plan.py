@@ -117,14 +117,14 @@ def _work(target: ReleaseTarget, flags: Namespace, store: Path, console: Console
     pipeline = Pipeline.open(own, store, console)
     found = find_made(target, pipeline.recipe, flags.made or ())
     if found is not None:
-        files, key = found.names, found.manifest.key
+        files, key, archive = found.names, found.manifest.key, found.manifest.name
     else:
         plan = pipeline.plan()
-        files, key = _files(target, plan), plan.key
+        files, key, archive = _files(target, plan), plan.key, plan.name
     planned = PlannedTarget(
         target=target,
         key=key,
-        command=_command(target),
+        command=_command(target, f"{archive}{archive_suffix(pipeline.platform)}", files),
         files=files,
         project=WHEEL_PROJECT if target.kind is TargetKind.RUNTIME_WHEEL else "",
     )
@@ -156,10 +156,12 @@ def _wheel_version(plan: Plan) -> str:
     return f"0.0.{plan.recipe.source.build_number}+{label}"
 
 
-def _command(target: ReleaseTarget) -> str:
+def _command(target: ReleaseTarget, archive: str, files: tuple[PlannedFile, ...]) -> str:
+    """Return the commands that make and prove a target by hand, to be pasted as they are."""
     archs = "".join(f" --arch {a}" for a in target.archs)
     hardware = "" if target.accept else " --require-hardware"
     build = f"llamawright build {target.backend}{archs}"
-    if target.kind is TargetKind.RUNTIME_WHEEL:
-        return f"{build} && llamawright wheel dist/…, then llamawright verify dist/….whl{hardware}"
-    return f"{build}{hardware}"
+    if target.kind is TargetKind.ARCHIVE:
+        return f"{build}{hardware}"
+    wheel = f"llamawright wheel dist/{archive}"
+    return f"{build} && {wheel} && llamawright verify dist/{files[0].name}{hardware}"

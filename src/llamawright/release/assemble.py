@@ -10,7 +10,7 @@ from llamawright import codec
 from llamawright.digest import list_files, sha256_file
 from llamawright.errors import PackageError
 from llamawright.model.platform import Backend
-from llamawright.model.release import ReleaseRule, TargetKind
+from llamawright.model.release import ReleaseRule, ReleaseTarget, TargetKind
 from llamawright.release.coverage import TargetResult
 from llamawright.release.files import link_or_copy
 from llamawright.release.index import write_channel, write_index, write_metadata
@@ -44,10 +44,12 @@ class Parts:
 
 def assemble(parts: Parts, folder: Path) -> ReleaseRecord:
     """Put the release together in the empty ``folder``; nothing is left out or added."""
-    found = (*_copied(parts, folder), *_wheel_metadata(parts, folder))
+    copied = tuple(_copied(parts, folder))
+    wheels = tuple(_wheels(parts, folder))
+    found = (*copied, *_metadata(wheels, folder))
     # Two CUDA targets share one runtime archive: the first one is told.
     files = list({f.name: f for f in reversed(found)}.values())[::-1]
-    _index(parts, folder)
+    _index(parts, wheels, folder)
     shipped = [(KeptFile(name=f.name, size=f.size, sha256=f.sha256), f.role) for f in files]
     notes = release_notes(parts.plan, parts.results, shipped, parts.changes)
     (folder / NOTES).write_text(notes, encoding="utf-8", newline="\n")
@@ -108,35 +110,39 @@ def _bad_step(what: str) -> PackageError:
     return PackageError(what, hint=hint, kind="bad-step")
 
 
-def _wheels(parts: Parts, folder: Path) -> Iterator[tuple[TargetResult, Path]]:
+def _wheels(parts: Parts, folder: Path) -> Iterator[tuple[ReleaseTarget, WheelFacts]]:
     for result in parts.results:
         if result.planned.is_wheel and result.built is not None:
-            yield result, folder / result.built.outcome.artifact
+            yield result.planned.target, read_wheel(folder / result.built.outcome.artifact)
 
 
-def _wheel_metadata(parts: Parts, folder: Path) -> Iterator[ReleasedFile]:
-    for result, path in _wheels(parts, folder):
-        name = write_metadata(folder, read_wheel(path))
-        size = (folder / name).stat().st_size
-        yield ReleasedFile(name=name, role=FileRole.METADATA, target=result.planned.target.name,
-                           size=size, sha256=sha256_file(folder / name))  # fmt: skip
+def _metadata(
+    wheels: Iterable[tuple[ReleaseTarget, WheelFacts]], folder: Path
+) -> Iterator[ReleasedFile]:
+    for target, facts in wheels:
+        yield ReleasedFile(
+            name=write_metadata(folder, facts),
+            role=FileRole.METADATA,
+            target=target.name,
+            size=len(facts.metadata),
+            sha256=facts.metadata_sha256,
+        )
 
 
-def _index(parts: Parts, folder: Path) -> None:
+def _index(parts: Parts, wheels: Iterable[tuple[ReleaseTarget, WheelFacts]], folder: Path) -> None:
     listed: dict[str, list[WheelFacts]] = {}
     runtime: list[tuple[Backend, Path]] = []
-    for result, path in _wheels(parts, folder):
-        backend = result.planned.target.backend
-        listed.setdefault(str(backend), []).append(read_wheel(path))
-        if result.planned.target.kind is TargetKind.RUNTIME_WHEEL:
-            runtime.append((backend, path))
+    for target, facts in wheels:
+        listed.setdefault(str(target.backend), []).append(facts)
+        if target.kind is TargetKind.RUNTIME_WHEEL:
+            runtime.append((target.backend, folder / facts.file))
     write_index(folder, listed, files_at=parts.plan.files_at)
     if parts.plan.variants and runtime:
         place = folder / INDEX / VARIANTS
-        wheels, described = write_variants(place, runtime, parts.rule)
-        write_channel(place, wheels, files_at="..", extra=described)
-        for wheel in wheels:
-            write_metadata(place, wheel)
+        made, described = write_variants(place, runtime, parts.rule)
+        write_channel(place, made, files_at="..", extra=described)
+        for facts in made:
+            write_metadata(place, facts)
 
 
 def _verdicts(results: Iterable[TargetResult]) -> Iterator[TargetVerdict]:

@@ -113,7 +113,9 @@ def _judge(
     if verdict.sha256 != built.sha256(built.outcome.artifact):
         yield "its verdict is on another file", f"sha256 {verdict.sha256[:12]}"
     elif not accepted(planned.target, verdict.state):
-        yield f"its verdict is {verdict.state}, and 'verified' is demanded", verdict.why
+        page = next((f"report: {proved.folder / r}" for r in verdict.reports), "")
+        why = "; ".join(w for w in (verdict.why, page) if w)
+        yield f"its verdict is {verdict.state}, and 'verified' is demanded", why
 
 
 def _unstated(planned: PlannedTarget, result: TargetResult) -> Iterator[Gap]:

@@ -200,6 +200,9 @@ def test_a_missing_verdict_ends_it_with_the_command(line: Line, tiny: TinyPipeli
     assert line("release") == ExitCode.VERIFICATION
     assert line.last == last_line(ExitCode.VERIFICATION, "not-covered")
     assert "its verdict is unverified" in line.err
+    report = line.root / "dist" / f".{NAME}.draft" / "vulkan.prove" / f"{STEM}.report.html"
+    assert f"report: {report}" in line.err
+    assert report.is_file()
     assert "llamawright build vulkan" in line.err
     assert not (line.root / "dist" / NAME).exists()
 
@@ -251,6 +254,10 @@ def test_a_wheels_files_are_planned_by_version(
     names = [f["name"] for f in told["targets"][0]["files"]]
     assert names[0] == "llamawright_llama_cpp-0.0.7+vulkan-py3-none-*.whl"
     assert "index/vulkan/llamawright-llama-cpp/index.html" in [f["name"] for f in told["files"]]
+    assert told["targets"][0]["command"] == (
+        f"llamawright build vulkan && llamawright wheel dist/{STEM}.tar.zst && "
+        "llamawright verify dist/llamawright_llama_cpp-0.0.7+vulkan-py3-none-*.whl"
+    )
 
 
 def test_what_another_machine_made_is_taken_with_its_verdict(
