@@ -68,6 +68,12 @@ def compare(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def calibrate(session: nox.Session) -> None:
+    """Measure how far honest figures spread, beside the limits: -- FILE [--runs N]."""
+    llamawright(session, "calibrate")
+
+
+@nox.session(venv_backend="none")
 def doctor(session: nox.Session) -> None:
     """Tell what was found on this machine, what was rejected and why, and what to do next."""
     llamawright(session, "doctor")
@@ -130,6 +136,14 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Write the reference pages anew from the code and check every link (-- --check: only look)."""
     python(session, "docs/generate.py", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def zoo(session: nox.Session) -> None:
+    """Let verify judge sabotaged artifacts and machines: -- --artifact FILE | --honest N."""
+    here = Path(session.invoked_from)
+    arguments = [str(here / a) if (here / a).exists() else a for a in session.posargs]
+    python(session, "tests/zoo_run.py", *arguments, kind="tool")
 
 
 @nox.session(venv_backend="none")

@@ -30,6 +30,7 @@ from llamawright.stamp import RunStamp, run_stamp
 # The module of each verb that no stamp is kept for; imported on demand, with its heavy rooms.
 RUNNERS = {
     "compare": "compare",
+    "calibrate": "calibrate",
     "wheel": "wheel",
     "doctor": "look",
     "plan": "look",

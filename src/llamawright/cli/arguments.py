@@ -24,6 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     _build(verbs)
     _verify(verbs)
     _compare(verbs)
+    _calibrate(verbs)
     _wheel(verbs)
     _look(verbs)
     _patch(verbs)
@@ -142,6 +143,17 @@ def _wheel(verbs: Verbs) -> None:
     add = verb.add_argument
     add("file", type=Path, help="the archive, or a .whl that is only to be measured")
     add("--dist", type=Path, metavar="DIR", help="where the wheel goes (default: beside FILE)")
+
+
+def _calibrate(verbs: Verbs) -> None:
+    text = "measure the spread of an honest device's figures, beside the recipe's limits"
+    verb = _verb(verbs, "calibrate", text)
+    add = verb.add_argument
+    add("artifact", type=Path, help="the archive; its proof is the first run")
+    runs = "how often, each time with another tiny model and another beginning of the text"
+    add("--runs", type=int, default=10, metavar="N", help=f"{runs} (default: 10)")
+    add("--recipe", metavar="NAME|FILE", help="recipe with the model and the limits")
+    _verify_flags(verb)
 
 
 def _look(verbs: Verbs) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from llamawright.config import checks
-from llamawright.config.document import Place
+from llamawright.config.document import Place, suggestion
+from llamawright.model.platform import Backend
 from llamawright.model.recipe import ModelType, OperationSet, TypeSource, TypeWork, Verification
 
 # No program prints a table of fewer tokens than this; upstream compares the later half.
@@ -37,6 +38,14 @@ def _check_type(kind: ModelType, verification: Verification, place: Place) -> No
             f"'{kind.name}' is no type of llama-quantize", hint="e.g. Q8_0", kind="bad-value"
         )
     _check_batches(kind.software_batches, place.at("software_batches"))
+    words = [str(b) for b in Backend]
+    for name, limit in kind.backends.items():
+        spot = place.at("backends").at(name)
+        if name not in words:
+            raise spot.refuse(
+                f"there is no backend '{name}'", hint=suggestion(name, words), kind="unknown-key"
+            )
+        checks.check_positive(limit.value, spot.at("value"))
     synthetic = kind.source is TypeSource.SYNTHETIC
     if synthetic and verification.synthetic is None:
         raise place.at("source").refuse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from llamawright.model.platform import Backend
@@ -210,7 +210,8 @@ class ModelType:
     ``name`` as ``llama-quantize`` takes it (``F16``); ``max_mean_kld`` as for the model itself.
     ``importance``: the type cannot be made without an importance matrix (``IQ2_XS``), which
     only the synthetic model has. ``software_batches`` replace the table's where a software
-    device compiles this type's kernels for too long.
+    device compiles this type's kernels for too long. ``backends`` are limits by backend that
+    replace ``max_mean_kld`` where its kernels round more.
     """
 
     name: str
@@ -218,6 +219,12 @@ class ModelType:
     source: TypeSource = TypeSource.PINNED
     importance: bool = False
     software_batches: tuple[int, ...] = ()
+    backends: dict[str, Threshold] = field(default_factory=dict)
+
+    def on(self, backend: Backend) -> ModelType:
+        """Return the type with the limit of a backend."""
+        own = self.backends.get(str(backend))
+        return self if own is None else replace(self, max_mean_kld=own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

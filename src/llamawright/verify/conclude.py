@@ -24,7 +24,8 @@ from llamawright.verify.judge import (
 )
 from llamawright.verify.logs import read_load
 from llamawright.verify.memory import MemoryWatch, maps_readable
-from llamawright.verify.runs import Course
+from llamawright.verify.operations import OperationRun, judge_operations
+from llamawright.verify.runs import Course, Side
 from llamawright.verify.setup import Setting
 from llamawright.verify.supervise import Finished
 from llamawright.verify.survey import Chosen
@@ -47,6 +48,8 @@ class Attempt:
     told: str
     code: Access | None = None
     types: tuple[TypeRuns, ...] = ()
+    sides: tuple[Side, Side] | None = None
+    operations: tuple[OperationRun, ...] = ()
 
     @property
     def runs_of_types(self) -> tuple[Finished, ...]:
@@ -58,7 +61,9 @@ class Attempt:
         """Return every run for the verdict, the device list first."""
         view = self.chosen.view
         first = (view.run,) if view else ()
-        every = (*first, *self.runs.reference, *self.runs.device, *self.runs_of_types)
+        tested = [o.run for o in self.operations if o.run is not None]
+        own = (*self.runs.reference, *self.runs.device, *self.runs_of_types)
+        every = (*first, *own, *tested)
         return records(every, self.setting.stage.patterns)
 
 
@@ -78,7 +83,8 @@ def conclude(attempt: Attempt, draft: Draft) -> Verdict:
     observed, demand = _observed(attempt), _demand(attempt)
     found = collect(attempt.runs, demand, observed, patterns)
     of_types, more = judge_types(attempt.types, attempt.course, patterns)
-    every = (*_listed(attempt), *_of_cuda(attempt), *found.evidence, *of_types)
+    tested = judge_operations(attempt.operations)
+    every = (*_listed(attempt), *_of_cuda(attempt), *found.evidence, *of_types, *tested)
     numbers = (*found.numbers, *more)
     ruling = rule(
         every,

@@ -28,6 +28,7 @@ from llamawright.verify.install import Install, lost_modules, missing_modules
 from llamawright.verify.judge import Ruling, hint_of
 from llamawright.verify.memory import watching
 from llamawright.verify.opening import Opened, open_install
+from llamawright.verify.operations import OperationRun, run_operations
 from llamawright.verify.patterns_cuda import CUDA_VARIABLES
 from llamawright.verify.setup import Setting, make_course, make_setting, make_sides
 from llamawright.verify.supervise import Finished
@@ -189,11 +190,15 @@ class _Trial:
             first = course.reference(reference, watch.reference, live)
             then: tuple[Finished, ...] = ()
             types: tuple[TypeRuns, ...] = ()
+            tested: tuple[OperationRun, ...] = ()
             if all(run.clean for run in first):
                 then = course.device(device, watch.sampler, live, len(first))
             if then and all(run.clean for run in then):
                 before = len(first) + len(then)
                 types = run_types(course, (reference, device), watch.sampler, live, before)
+                if all(run.clean for each in types for run in each.runs):
+                    before += sum(len(each.runs) for each in types)
+                    tested = run_operations(setting, course, device, live, before)
         return Attempt(
             setting=setting,
             chosen=chosen,
@@ -204,16 +209,20 @@ class _Trial:
             told=told,
             code=code,
             types=types,
+            sides=(reference, device),
+            operations=tested,
         )
 
 
 def with_limits(request: VerifyRequest, backend: Backend) -> VerifyRequest:
     """Return the request with the limits that the recipe has for this backend."""
     rule = next((r for r in request.rules if r.backend is backend), None)
-    if rule is None or rule.max_mean_kld is None:
-        return request
-    own = replace(request.verification, max_mean_kld=rule.max_mean_kld)
-    return replace(request, verification=own)
+    own = request.verification
+    if rule is not None and rule.max_mean_kld is not None:
+        own = replace(own, max_mean_kld=rule.max_mean_kld)
+    if any(str(backend) in t.backends for t in own.types):
+        own = replace(own, types=tuple(t.on(backend) for t in own.types))
+    return request if own is request.verification else replace(request, verification=own)
 
 
 def _tampered(error: PackageError, request: VerifyRequest) -> Ruling:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 pytest_plugins = ("front_kit",)
 
 CONTENTS = [
-    "build-vulkan", "build-cuda", "build-cpu", "verify", "compare", "doctor", "plan", "explain",
-    "patches", "release", "tests",
+    "build-vulkan", "build-cuda", "build-cpu", "verify", "wheel", "compare", "calibrate", "doctor",
+    "plan", "explain", "patches", "release", "tests",
     "tests-slow", "lint", "types", "docs", "bench", "lock",
 ]  # fmt: skip
 CHILD = """
