@@ -141,9 +141,7 @@ def docs(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def zoo(session: nox.Session) -> None:
     """Let verify judge sabotaged artifacts and machines: -- --artifact FILE | --honest N."""
-    here = Path(session.invoked_from)
-    arguments = [str(here / a) if (here / a).exists() else a for a in session.posargs]
-    python(session, "tests/zoo_run.py", *arguments, kind="tool")
+    python(session, "tests/zoo_run.py", *session.posargs, kind="tool")
 
 
 @nox.session(venv_backend="none")

@@ -25,7 +25,7 @@ pytest_plugins = ("front_kit",)
 CONTENTS = [
     "build-vulkan", "build-cuda", "build-cpu", "verify", "wheel", "compare", "calibrate", "doctor",
     "plan", "explain", "patches", "release", "tests",
-    "tests-slow", "lint", "types", "docs", "bench", "lock",
+    "tests-slow", "lint", "types", "docs", "zoo", "bench", "lock",
 ]  # fmt: skip
 CHILD = """
 import signal, sys, time
@@ -134,6 +134,7 @@ def test_a_session_is_one_call_of_the_command_line(
         ("types -- src", "-m mypy src"),
         ("docs -- --check", "docs/generate.py --check"),
         ("bench -- --json f", "bench/bench.py --json f"),
+        ("zoo -- --only cut", "tests/zoo_run.py --only cut"),
         ("lint", "-m ruff format --check"),
         ("lint -- --fix", "-m ruff format"),
     ],
