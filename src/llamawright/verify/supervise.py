@@ -14,6 +14,7 @@ from llamawright.process import Command, Ending, Limits, Line, run
 from llamawright.store import Journal
 from llamawright.verify.logs import strip_prefix
 from llamawright.verify.patterns import PatternSet
+from llamawright.verify.strays import no_strays
 
 JOURNAL_PREFIX = "verify-"
 MAX_LINES = 50_000
@@ -132,13 +133,14 @@ def supervise(
     task.log.unlink(missing_ok=True)
     watch = _Watch(task, patterns, journal, facts, sample)
     try:
-        result = run(
-            Command(argv=task.argv, cwd=task.cwd, env=task.env),
-            limits=Limits(total_s=task.limits.total_s, output_cap=task.limits.output_cap),
-            log=task.log,
-            watch=watch.line,
-            tick=watch.tick,
-        )
+        with no_strays() as mark:
+            result = run(
+                Command(argv=task.argv, cwd=task.cwd, env={**task.env, **mark}),
+                limits=Limits(total_s=task.limits.total_s, output_cap=task.limits.output_cap),
+                log=task.log,
+                watch=watch.line,
+                tick=watch.tick,
+            )
     finally:
         watch.close()
     return Finished(
