@@ -75,6 +75,11 @@ def _plan_flags(verb: argparse.ArgumentParser) -> None:
     add("--with-tests", action="store_true", default=None, help=tests)
 
 
+def _floor_flag(verb: argparse.ArgumentParser) -> None:
+    floor = "also run on systems as old as this tag, such as manylinux_2_28; not with CUDA"
+    verb.add_argument("--floor", metavar="TAG", help=floor)
+
+
 def _verify_flags(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument
     add("--device", metavar="NAME", help="device name, ggml id (Vulkan0) or PCI id (0000:01:00.0)")
@@ -89,6 +94,7 @@ def _build(verbs: Verbs) -> None:
     verb = _verb(verbs, "build", "resolve, fetch, patch, build, package and verify an artifact")
     verb.add_argument("backend", choices=BACKENDS, help="the device API of the module")
     _plan_flags(verb)
+    _floor_flag(verb)
     _verify_flags(verb)
     add = verb.add_argument
     add("--dist", type=Path, metavar="DIR", help="where the artifact goes (default: dist)")
@@ -162,6 +168,7 @@ def _look(verbs: Verbs) -> None:
     plan = _verb(verbs, "plan", "print the full plan, or every conflict with its cures")
     plan.add_argument("backend", choices=BACKENDS)
     _plan_flags(plan)
+    _floor_flag(plan)
     explain = _verb(verbs, "explain", "print how the keys of two artifacts or plans differ")
     explain.add_argument("a", help="an artifact, a manifest.json or a plan's JSON")
     explain.add_argument("b", help="the other one")
@@ -193,6 +200,7 @@ def _keep(verbs: Verbs) -> None:
     fetch = _verb(verbs, "fetch", "fill the store for a later offline build and verification")
     fetch.add_argument("backend", choices=BACKENDS)
     _plan_flags(fetch)
+    _floor_flag(fetch)
     gc = _verb(verbs, "gc", "remove from the store what was not used for some days")
     gc.add_argument("--keep-days", type=float, default=30.0, metavar="N", help="default: 30")
     gc.add_argument("--dry-run", action="store_true", help="only tell what would go")

@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from llamawright.cli.floor import apply_floor
 from llamawright.console import Console, quantity
 from llamawright.digest import plain
 from llamawright.pipeline import Pipeline
@@ -19,6 +20,7 @@ def run(flags: Namespace, store: Path, console: Console) -> int:
 
 
 def _fetch(flags: Namespace, store: Path, console: Console) -> int:
+    apply_floor(flags, store, console)
     pipeline = Pipeline.open(flags, store, console)
     plan = pipeline.plan()
     paths = pipeline.fetch_all(plan)

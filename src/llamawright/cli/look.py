@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
+from llamawright.cli.floor import apply_floor
 from llamawright.cli.render import plan_lines
 from llamawright.console import Console, quantity
 from llamawright.digest import plain
@@ -32,6 +33,7 @@ def run(flags: Namespace, store: Path, console: Console) -> int:
 
 def show_plan(flags: Namespace, store: Path, console: Console) -> int:
     """Print the plan; conflicts are raised by the resolver with their cures."""
+    apply_floor(flags, store, console)
     plan = Pipeline.open(flags, store, console).plan()
     if flags.json:
         sys.stdout.write(json.dumps(plain(plan), indent=2, sort_keys=True) + "\n")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from llamawright.cli import say_last
+from llamawright.cli.floor import apply_floor, require_floor
 from llamawright.cli.look import show_plan
 from llamawright.cli.render import artifact_lines, verdict_lines
 from llamawright.cli.touched import touched
@@ -29,7 +30,12 @@ def build(flags: Namespace, store: Path, console: Console, stamp: RunStamp | Non
     pipeline = Pipeline.open(flags, store, console)
     _require_folder(pipeline.result_file.parent)
     try:
+        floor = apply_floor(flags, store, console)
+        if floor is not None:
+            pipeline = Pipeline.open(flags, store, console)
         outcome = pipeline.build(prove=not flags.no_verify)
+        if floor is not None and outcome.artifact is not None:
+            require_floor(outcome.artifact.manifest, floor)
     except LlamawrightError as error:
         _write_failure(pipeline.result_file, error)
         raise

@@ -68,7 +68,7 @@ def artifact_lines(artifact: Artifact) -> Iterator[str]:
     if manifest.cuda is not None:
         cuda = manifest.cuda
         yield f"  cuda    {cuda.toolkit}: {', '.join(cuda.codes)}; driver {cuda.driver} or newer"
-        if cuda.companion is not None:
+        if cuda.companion is not None and cuda.companion.file:
             size = quantity(cuda.companion.size, "bytes")
             yield f"  runtime {cuda.companion.file}  ({size}): unpack it over the artifact"
     lost = [c for c in manifest.capabilities if not c.present]

@@ -25,6 +25,7 @@ class Role(StrEnum):
     CUDA = "cuda toolkit"
     LAYERS = "vulkan validation layers"
     DEBUGGER = "debugger"
+    SYSROOT = "old system to compile against"
 
 
 class Fault(StrEnum):

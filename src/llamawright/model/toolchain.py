@@ -19,6 +19,8 @@ class Fact(StrEnum):
     ``cudart``, ``cublas`` and ``cublaslt`` are the shared libraries (import libraries on
     Windows), ``cuda_dlls`` the folder of their DLLs there, ``cuda_cccl`` an extra include
     folder where CCCL lies apart. All bounds are included: ``msc_max`` is 1949 for ``< 1950``.
+    ``floor`` is the platform tag that is promised (``manylinux_2_28``), ``ceiling`` the highest
+    symbol versions that programs built with the set may ask for.
     ``untried`` says why nobody has provided and proved the set yet: one that was tried goes
     before it.
     """
@@ -45,6 +47,8 @@ class Fact(StrEnum):
     LICENSE = "license"
     UNTRIED = "untried"
     CUDA_DLLS = "cuda_dlls"
+    FLOOR = "floor"
+    CEILING = "ceiling"
 
 
 class Registry(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from llamawright.codec import decode
@@ -15,6 +16,7 @@ from llamawright.provide.cuda_proof import prove_compiling, prove_toolkit
 from llamawright.provide.debugging import prove_debugger, prove_layers
 from llamawright.provide.driver import prove_driver
 from llamawright.provide.glslc import prove_glslc
+from llamawright.provide.sysroot import prove_sysroot
 from llamawright.store import Store
 
 SHELF = "tools"
@@ -26,6 +28,11 @@ PATHS = (
     Fact.CUDA_ROOT, Fact.CUDA_CCCL, Fact.CUDART, Fact.CUBLAS, Fact.CUBLASLT, Fact.CUDA_DLLS,
     Fact.LICENSE,
 )  # fmt: skip
+LOOKS: Mapping[Role, tuple[str, Callable[[Path], str]]] = {
+    Role.LAYERS: ("layer", prove_layers),
+    Role.DEBUGGER: ("program", prove_debugger),
+    Role.SYSROOT: ("headers", prove_sysroot),
+}
 
 
 def provided_tools(plan: Plan, store: Store) -> tuple[Found, ...]:
@@ -51,10 +58,9 @@ def prove(
             device = prove_driver(root)
             facts = (("api_version", device.api), ("device", device.name))
             return (_found(provided, root, facts=facts),)
-        case Role.LAYERS:
-            return (_found(provided, root, facts=(("layer", prove_layers(root)),)),)
-        case Role.DEBUGGER:
-            return (_found(provided, root, facts=(("program", prove_debugger(root)),)),)
+        case Role.LAYERS | Role.DEBUGGER | Role.SYSROOT:
+            name, looked = LOOKS[provided.role]
+            return (_found(provided, root, facts=((name, looked(root)),)),)
         case Role.CUDA:
             _paths(provided, root)
             prove_toolkit(provided, root)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from llamawright import __version__
 from llamawright.digest import digest_data
@@ -15,6 +17,7 @@ from llamawright.resolve.options import PLACED
 from llamawright.resolve.sides import ModuleSide
 
 SOURCE = "source tree"
+_KEY = re.compile(r"[0-9a-f]{64}")
 # What a compiler told about the parts of itself that decide the output.
 COMPILER_FACTS = (
     "revision", "target", "c_sha256", "backend_sha256", "assembler", "linker", "libc", "libstdcxx",
@@ -82,14 +85,21 @@ def _tool(tool: Found) -> Iterator[KeyPart]:
     known = [tool.name, tool.version, tool.sha256]
     match tool.role:
         case Role.CXX:
-            yield _part(tool.role, " ".join([*known, tool.path.as_posix()]))
-            yield _part("c compiler", tool.fact("c_compiler"))
+            yield _part(tool.role, " ".join([*known, _standing(tool.path)]))
+            yield _part("c compiler", _standing(Path(tool.fact("c_compiler"))))
             for name in COMPILER_FACTS:
                 yield _part(f"compiler {name}", tool.fact(name))
         case Role.CMAKE | Role.NINJA:
             yield _part(tool.role, " ".join(known))
         case _:
             return
+
+
+def _standing(path: Path) -> str:
+    """Return where a compiler stands; one of the store's own stands under its key in any store."""
+    if _KEY.fullmatch(path.parent.name):
+        return path.relative_to(path.parent.parent).as_posix()
+    return path.as_posix()
 
 
 def _contents(recipe: Recipe, *, with_tests: bool) -> Iterator[KeyPart]:
