@@ -28,6 +28,7 @@ REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
 
 def run(flags: Namespace, store: Path, console: Console) -> int:
     """Make the release, whole or not at all; a second run finds it and changes nothing."""
+    require_address(flags.files_at)
     # What is wrong with the address or the token is told before hours of work.
     place = None if flags.plan_only else wanted_place(flags, os.environ)
     work = plan_release(flags, store, console)
@@ -43,6 +44,16 @@ def run(flags: Namespace, store: Path, console: Console) -> int:
     console.lines(*(f"warning   {w}" for w in console.warnings))
     console.lines(f"time      {duration(console.elapsed())}")
     return int(ExitCode.OK)
+
+
+def require_address(files_at: str | None) -> None:
+    """Refuse an address of the wheels that no installer could follow."""
+    if files_at is not None and not re.fullmatch(r"https?://[^\s?#]+", files_at):
+        raise UsageError(
+            f"'{files_at}' is no address for the wheels",
+            hint="--files-at https://github.com/OWNER/NAME/releases/download/TAG",
+            kind="bad-address",
+        )
 
 
 def wanted_place(flags: Namespace, env: Mapping[str, str]) -> Place | None:

@@ -23,6 +23,7 @@ from llamawright.release.plan import (
     VARIANTS,
     FileRole,
     ReleasePlan,
+    channels_of,
 )
 from llamawright.release.record import ReleasedFile, ReleaseRecord, TargetVerdict
 from llamawright.release.staging import KeptFile, Staged
@@ -133,7 +134,8 @@ def _index(parts: Parts, wheels: Iterable[tuple[ReleaseTarget, WheelFacts]], fol
     listed: dict[str, list[WheelFacts]] = {}
     runtime: list[tuple[Backend, Path]] = []
     for target, facts in wheels:
-        listed.setdefault(str(target.backend), []).append(facts)
+        for channel in channels_of(str(target.backend), facts.file):
+            listed.setdefault(channel, []).append(facts)
         if target.kind is TargetKind.RUNTIME_WHEEL:
             runtime.append((target.backend, folder / facts.file))
     write_index(folder, listed, files_at=parts.plan.files_at)

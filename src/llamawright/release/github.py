@@ -26,6 +26,8 @@ from llamawright.transfer.retry import Exhausted, try_in_turn
 T = TypeVar("T")
 UPLOADED = "uploaded"
 BETWEEN_CHANGES_S = 1.0
+# "Each file included in a release must be under 2 GiB": docs.github.com, About releases.
+LARGEST = 2 << 30
 MARK = "<!-- made by llamawright release -->"
 
 
@@ -74,6 +76,7 @@ class Publisher:
         A published release with the very same files is a success; with others it is
         refused. Raises ``PublishError``; then there is at most a draft, which nobody sees.
         """
+        require_sendable(wanted.files)
         known = self._patient(lambda: self._published(wanted.tag), "look for the release")
         if known is not None:
             return self._already(known, wanted)
@@ -296,6 +299,18 @@ def differences(files: Iterable[LocalFile], assets: Iterable[Asset]) -> list[str
 def local_file(path: Path) -> LocalFile:
     """Return a file with its size and digest."""
     return LocalFile(path=path, size=path.stat().st_size, sha256=sha256_file(path))
+
+
+def require_sendable(files: Iterable[LocalFile]) -> None:
+    """Refuse, before anything is sent, what GitHub will not take."""
+    large = [f"{f.name}: {f.size} bytes" for f in files if f.size >= LARGEST]
+    if large:
+        raise PublishError(
+            "a file is too large for a GitHub release",
+            why="\n".join(large),
+            hint="each must be under 2 GiB: fewer archs in a target make its file smaller",
+            kind="too-large",
+        )
 
 
 def renamed(name: str, seen: str) -> PublishError:

@@ -129,7 +129,7 @@ def _link(wheel: WheelFacts, base: str) -> str:
         f' data-requires-python="{escape(wheel.requires_python)}"' if wheel.requires_python else ""
     )
     return (
-        f'    <a href="{base}{quote(wheel.file)}#sha256={wheel.sha256}"{python} '
+        f'    <a href="{escape(base)}{quote(wheel.file)}#sha256={wheel.sha256}"{python} '
         f'data-dist-info-metadata="{metadata}" data-core-metadata="{metadata}">'
         f"{escape(wheel.file)}</a><br>"
     )

@@ -75,6 +75,11 @@ class PlannedTarget:
         """Whether it goes into the package index."""
         return self.target.kind is not TargetKind.ARCHIVE
 
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Return the index folders of a wheel: its backend, and its label such as ``cu124``."""
+        return channels_of(str(self.target.backend), self.artifact.name)
+
     def promised(self, role: FileRole) -> tuple[PlannedFile, ...]:
         """Return the planned files of a role."""
         return tuple(f for f in self.files if f.role is role)
@@ -128,11 +133,20 @@ def shared_files(
     )
 
 
+def channels_of(backend: str, wheel: str) -> tuple[str, ...]:
+    """Return the index folders of a wheel's file; CUDA releases have one of their own each.
+
+    Which CUDA a machine's driver runs is not for an installer to guess.
+    """
+    _, _, label = wheel.split("-")[1].partition("+")
+    return tuple(dict.fromkeys((backend, label or backend)))
+
+
 def channels(wheels: Iterable[PlannedTarget]) -> dict[str, tuple[str, ...]]:
-    """Return the index folders and the projects in each: one a backend, and the combined one."""
+    """Return the index folders and the projects in each, the combined one among them."""
     found: dict[str, set[str]] = {}
     for wheel in wheels:
-        for channel in (str(wheel.target.backend), COMBINED):
+        for channel in (*wheel.channels, COMBINED):
             found.setdefault(channel, set()).add(wheel.project)
     return {channel: tuple(sorted(found[channel])) for channel in sorted(found)}
 

@@ -243,6 +243,14 @@ def test_variants_that_the_recipe_does_not_name(line: Line, tiny: TinyPipeline) 
     assert line.last == last_line(ExitCode.USAGE, "no-variants")
 
 
+@pytest.mark.parametrize(
+    "address", ["host/files", "ftp://host", "https://", "https://h/x?y", "a b"]
+)
+def test_what_is_no_address_of_wheels(line: Line, tiny: TinyPipeline, address: str) -> None:
+    assert line("release", "--files-at", address) == ExitCode.USAGE
+    assert line.last == last_line(ExitCode.USAGE, "bad-address")
+
+
 @pytest.mark.parametrize("kind", [TargetKind.RUNTIME_WHEEL])
 def test_a_wheels_files_are_planned_by_version(
     line: Line, tiny: TinyPipeline, kind: TargetKind

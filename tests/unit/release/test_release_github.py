@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -331,6 +332,16 @@ def test_a_digest_that_never_comes_leaves_a_draft(server: FakeGitHub, wanted: Pu
     server.faults = [Fault("POST", "tiny.tar.zst", "late")]
     error = refused(server, wanted)
     assert "no digest yet of tiny.tar.zst" in error.why
+
+
+def test_a_file_that_github_does_not_take_is_told_before_anything_is_sent(
+    server: FakeGitHub, wanted: Publication
+) -> None:
+    large = replace(wanted.files[0], size=2 << 30)
+    error = refused(server, replace(wanted, files=(large, *wanted.files[1:])))
+    assert error.kind == "too-large"
+    assert "tiny.tar.zst: 2147483648 bytes" in error.why
+    assert server.log == []
 
 
 def test_what_is_no_api_is_told_as_such(server: FakeGitHub, wanted: Publication) -> None:

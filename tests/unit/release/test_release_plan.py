@@ -13,7 +13,7 @@ from llamawright.release import (
     shared_files,
     wheel_files,
 )
-from llamawright.release.plan import channels
+from llamawright.release.plan import channels, channels_of
 from release_kit import NAME, PROJECT, SOFTWARE, plan, planned, target
 
 WHEEL = planned(target("cpu-wheel", Backend.CPU, TargetKind.RUNTIME_WHEEL))
@@ -76,6 +76,12 @@ def test_variants_are_planned_where_they_are_asked_for() -> None:
     assert len(made) == 1
     assert made[0].role is FileRole.INDEX
     assert any(f.fits("index/variants/tiny_runtime-1.0-variants.json") for f in files)
+
+
+def test_each_cuda_release_has_a_folder_of_its_own() -> None:
+    assert channels_of("cuda", "tiny-1.0+cu124-py3-none-*.whl") == ("cuda", "cu124")
+    assert channels_of("cpu", "tiny-1.0+cpu-py3-none-any.whl") == ("cpu",)
+    assert channels_of("vulkan", "tiny-1.0-py3-none-any.whl") == ("vulkan",)
 
 
 def test_channels_name_their_projects_once() -> None:
