@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 STACK = """#0  0x0000000000401010 in pause () from /usr/lib/libc.so.6
 #1  0x0000000000402020 in wait_for_the_device () from {program}
@@ -21,11 +22,12 @@ def main() -> int:
         return 0
     script = sys.argv[sys.argv.index("-x") + 1]
     argv = sys.argv[sys.argv.index("--args") + 1 :]
-    with open(script, encoding="utf-8") as stream:
-        rows = [x.split(None, 3) for x in stream.read().splitlines() if "set environment" in x]
+    lines = Path(script).read_text(encoding="utf-8").splitlines()
+    rows = [x.split(None, 3) for x in lines if x.startswith("set environment ")]
     env = {row[2]: row[3] if len(row) > 3 else "" for row in rows}
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    child = subprocess.Popen(argv, env=env, preexec_fn=lambda: signal.signal(2, signal.SIG_DFL))
+    # A handler, unlike being ignored, is not what the program inherits.
+    signal.signal(signal.SIGINT, lambda *_arguments: None)
+    child = subprocess.Popen(argv, env=env)
     code = child.wait()
     if code >= 0:
         sys.stdout.write(f"[Inferior 1 (process {child.pid}) exited with code {code:02o}]\n")

@@ -69,6 +69,7 @@ class Lab:
     usual_s: float = 0.0
     trials: list[Trial] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
+    unrun: list[str] = field(default_factory=list)
     bases: dict[str, Path] = field(default_factory=dict)
 
     def run(
@@ -86,7 +87,7 @@ class Lab:
         ``extra_s`` comes on top for an instrument that has to say something at the end.
         """
         if self.clock.left < LEAST_LEFT_S:
-            self.skip(f"{name}: not run, the time was over")
+            self.unrun.append(name)
             return None
         number = len(self.trials) + 1
         stage = replace(self.stage, limits=self.bounds(extra_s))
@@ -141,6 +142,13 @@ class Lab:
         """Note what was not done, once."""
         if told not in self.limits:
             self.limits.append(told)
+
+    @property
+    def told_limits(self) -> tuple[str, ...]:
+        """Return all that was not done: what the time did not allow as one sentence."""
+        names = ", ".join(dict.fromkeys(self.unrun))
+        late = (f"the time was over; not run: {names}",) if names else ()
+        return (*self.limits, *late)
 
     @property
     def cap_s(self) -> float:

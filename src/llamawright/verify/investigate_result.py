@@ -53,7 +53,7 @@ def compose(found: Findings, named: Named, *, limit_s: float, date: str) -> Inve
         kernel=(*found.events, *segfaults(found.kernel))[:MOST_KERNEL],
         trials=tuple(lab.trials),
         environment=(*environment(named), *build_ids),
-        limits=tuple(lab.limits),
+        limits=lab.told_limits,
         seconds=round(lab.clock.spent, 1),
     )
 

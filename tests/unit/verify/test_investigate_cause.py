@@ -170,7 +170,8 @@ def test_addresses_near_nothing_are_null_pointers(address: str, word: str) -> No
     [
         (Frame(number=0, function="f", module=MODULE, offset=16),
          "f, the artifact's libggml-vulkan.so+0x10"),
-        (Frame(number=0, function="??", module=DRIVER, offset=16), "the driver's libvulkan_lvp.so+0x10"),
+        (Frame(number=0, function="??", module=DRIVER, offset=16),
+         "the driver's libvulkan_lvp.so+0x10"),
         (Frame(number=0, function="f", module="/opt/libx.so", offset=None), "f, libx.so"),
         (Frame(number=0, function="f", source="a.c:3"), "f, a.c:3"),
         (Frame(number=0, function="??"), "unknown memory"),

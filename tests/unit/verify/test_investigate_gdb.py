@@ -20,6 +20,7 @@ from llamawright.verify.investigate_gdb import (
 )
 
 CRASH = (GOLDEN / "investigate-gdb-crash.txt").read_text()
+LAMBDA = "ggml::f(int, std::vector<int>)::{lambda(int)#1}::operator()(int) const"
 MAPPINGS = """process 7
 Mapped address spaces:
 
@@ -105,9 +106,8 @@ def test_the_address_counts_only_where_memory_was_touched() -> None:
         ("#1  0x000000000004 in ?? () from /opt/liby.so", "??", "/opt/liby.so", ""),
         ("#1  0x000000000004 in ?? ()", "??", "", ""),
         (
-            "#3  0x7fff10000010 in ggml::f(int, std::vector<int>)::{lambda(int)#1}::operator()"
-            "(int) const () from /opt/libx.so",
-            "ggml::f(int, std::vector<int>)::{lambda(int)#1}::operator()(int) const",
+            f"#3  0x7fff10000010 in {LAMBDA} () from /opt/libx.so",
+            LAMBDA,
             "/opt/libx.so",
             "",
         ),

@@ -7,16 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from llamawright.process import Ending
-from llamawright.verify.investigate_case import Kind, value_of
-from llamawright.verify.investigate_lab import (
-    LEAST_HANG_S,
-    LEAST_RUN_S,
-    Clock,
-    plain_command,
-    with_base,
-)
-from llamawright.verify.supervise import Phase
 from investigate_kit import (
     ARGV,
     COMPARE,
@@ -31,6 +21,16 @@ from investigate_kit import (
     shape,
     table,
 )
+from llamawright.process import Ending
+from llamawright.verify.investigate_case import Kind, value_of
+from llamawright.verify.investigate_lab import (
+    LEAST_HANG_S,
+    LEAST_RUN_S,
+    Clock,
+    plain_command,
+    with_base,
+)
+from llamawright.verify.supervise import Phase
 
 Argv = tuple[str, ...]
 Env = Mapping[str, str]
@@ -81,7 +81,9 @@ def test_a_run_that_was_stopped_is_a_hang_again(tmp_path: Path) -> None:
 
 def test_a_shape_goes_into_the_command_line_and_the_environment(tmp_path: Path) -> None:
     bench = Bench(tmp_path, crashes)
-    bench.lab(case()).fails("x", shape(tokens=1, variables=(("SWITCH", "1"),), flags=("-fa", "off")))
+    bench.lab(case()).fails(
+        "x", shape(tokens=1, variables=(("SWITCH", "1"),), flags=("-fa", "off"))
+    )
     _, argv, env, _ = bench.runs[0]
     assert value_of(argv, "-n") == "1"
     assert argv[-2:] == ("-fa", "off")
@@ -96,7 +98,7 @@ def test_when_the_time_is_over_nothing_is_run_and_it_is_said_once(tmp_path: Path
     assert lab.fails("second", shape()) is None
     assert lab.fails("second", shape()) is None
     assert len(bench.runs) == 1
-    assert lab.limits == ["second: not run, the time was over"]
+    assert lab.told_limits == ("the time was over; not run: second",)
 
 
 def test_no_run_gets_more_time_than_is_left(tmp_path: Path) -> None:

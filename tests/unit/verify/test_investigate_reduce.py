@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from investigate_kit import ARGV, COMPARE, CRASH, HANG, PROMPT, SAVE, Bench, case, shape, table
 from llamawright.model.investigation import Reduction
 from llamawright.model.platform import Backend
 from llamawright.verify.investigate_case import Case, Kind, Shape, number_of, value_of
@@ -17,7 +18,6 @@ from llamawright.verify.investigate_reduce import (
     reductions,
     with_number,
 )
-from investigate_kit import ARGV, COMPARE, CRASH, HANG, PROMPT, SAVE, Bench, case, shape, table
 
 Argv = tuple[str, ...]
 Fails = Callable[[Argv, Mapping[str, str]], bool]
@@ -30,7 +30,9 @@ def reduced(
     bench = Bench(root, lambda argv, env: CRASH if fails(argv, env) else {})
     lab = bench.lab(what or case(), limit_s=limit_s)
     steps = list(
-        reductions(lab, backend, layers=layers, quantiser=quantiser, model=Path("/models/tiny.gguf"))
+        reductions(
+            lab, backend, layers=layers, quantiser=quantiser, model=Path("/models/tiny.gguf")
+        )
     )
     last = steps[-1][0] if steps else Shape()
     return last, {step.name: step for _, step in steps}, bench
@@ -86,7 +88,9 @@ def test_a_switch_that_cures_is_found(tmp_path: Path) -> None:
 
 
 def test_flash_attention_is_a_switch(tmp_path: Path) -> None:
-    _, steps, _ = reduced(tmp_path, lambda argv, _e: on_device(argv) and argv[-2:] != ("-fa", "off"))
+    _, steps, _ = reduced(
+        tmp_path, lambda argv, _e: on_device(argv) and argv[-2:] != ("-fa", "off")
+    )
     assert steps["switches"].passes == "-fa off"
 
 
@@ -141,12 +145,12 @@ def test_types_of_a_comparison_get_numbers_of_their_own(tmp_path: Path) -> None:
 
     bench = Bench(tmp_path, behave)
     lab = bench.lab(what, limit_s=3000.0)
-    steps = dict(
-        (step.name, step)
+    steps = {
+        step.name: step
         for _, step in reductions(
             lab, Backend.VULKAN, layers=4, quantiser=Path("/q"), model=Path("/models/tiny.gguf")
         )
-    )
+    }
     assert steps["model type"].passes == "F16"
     assert steps["chunks"].least == "1"
     assert "prompt, words" not in steps
@@ -189,8 +193,9 @@ def test_runs_that_come_to_no_end_stop_a_search_not_the_others(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("most", "values"), [(1, (1,)), (4, (1, 2, 4)), (6, (1, 2, 4, 6)), (256, (*(1 << n for n in range(9)),))]
-)  # fmt: skip
+    ("most", "values"),
+    [(1, (1,)), (4, (1, 2, 4)), (6, (1, 2, 4, 6)), (256, tuple(1 << n for n in range(9)))],
+)
 def test_batches_go_up_by_powers(most: int, values: tuple[int, ...]) -> None:
     assert powers(most) == values
 

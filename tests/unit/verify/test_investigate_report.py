@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from investigate_kit import frame, halt, investigation, thread
 from llamawright import codec
 from llamawright.model.investigation import Investigation, Message, Reduction
 from llamawright.verify.investigate_report import (
@@ -19,7 +20,6 @@ from llamawright.verify.investigate_report import (
     stack,
     write_investigation,
 )
-from investigate_kit import frame, halt, investigation, thread
 
 NAME = "llama.cpp-0c1e57098-vulkan-linux_x86_64.investigation"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import lief
 import pytest
 
-from llamawright.verify.investigate_symbols import SymbolTables, Symbols, build_ids, read_symbols
 from investigate_kit import frame, halt, thread
+from llamawright.verify.investigate_symbols import Symbols, SymbolTables, build_ids, read_symbols
 
 TABLE = Symbols(begins=(10, 20, 40), sizes=(5, 20, 1), names=("a", "b", "c"), build_id="1f")
 
