@@ -260,10 +260,16 @@ def release_targets() -> Iterator[str]:
     """Yield what a release of the shipped recipe holds."""
     rule = recipe().release
     rows = (
-        (code(t.name), t.kind, t.backend, "; ".join(f"{e.state}: {e.reason}" for e in t.accept))
+        (
+            code(t.name),
+            t.kind,
+            t.backend,
+            t.floor,
+            "; ".join(f"{e.state}: {e.reason}" for e in t.accept),
+        )
         for t in (rule.targets if rule else ())
     )
-    yield from table(("target", "kind", "backend", "accepted beside verified"), rows)
+    yield from table(("target", "kind", "backend", "floor", "accepted beside verified"), rows)
 
 
 def verdict_failures() -> Iterator[str]:

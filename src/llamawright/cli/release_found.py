@@ -10,6 +10,7 @@ from llamawright import codec
 from llamawright.digest import sha256_file
 from llamawright.errors import UsageError
 from llamawright.model.artifact import Manifest
+from llamawright.model.floors import numbers
 from llamawright.model.recipe import Recipe
 from llamawright.model.release import ReleaseTarget, TargetKind
 from llamawright.model.verdict import Verdict
@@ -95,7 +96,13 @@ def _fits(target: ReleaseTarget, recipe: Recipe, manifest: Manifest) -> bool:
         and manifest.source_digest == recipe.source.tree
         and {_digits(a) for a in target.archs} <= codes | ({""} if not target.archs else set())
         and not manifest.native
+        and _old_enough(target.floor, manifest)
     )
+
+
+def _old_enough(floor: str, manifest: Manifest) -> bool:
+    promised = floor.removeprefix("manylinux_").replace("_", ".")
+    return not floor or numbers(manifest.glibc) <= numbers(promised)
 
 
 def _digits(code: str) -> str:

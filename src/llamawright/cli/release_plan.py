@@ -7,6 +7,7 @@ from argparse import Namespace
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from llamawright.cli.floor import apply_floor
 from llamawright.cli.release_found import Found, find_made
 from llamawright.console import Console
 from llamawright.errors import UsageError
@@ -14,6 +15,7 @@ from llamawright.model.floors import numbers
 from llamawright.model.plan import Plan
 from llamawright.model.recipe import SourcePin
 from llamawright.model.release import ReleaseRule, ReleaseTarget, TargetKind
+from llamawright.model.toolchain import ProvidedSet
 from llamawright.model.wheel import WHEEL_PROJECT
 from llamawright.package.archive import archive_suffix
 from llamawright.package.wheels.naming import wheel_stem
@@ -38,6 +40,7 @@ class Work:
     planned: PlannedTarget
     pipeline: Pipeline
     found: Found | None = None
+    floor: ProvidedSet | None = None
 
     def into(self, folder: Path) -> Pipeline:
         """Return the pipeline that leaves its files in ``folder``."""
@@ -114,8 +117,13 @@ def _pinned(pipeline: Pipeline) -> str:
 def _work(target: ReleaseTarget, flags: Namespace, store: Path, console: Console) -> Work:
     own = copy.copy(flags)
     own.backend, own.archs = str(target.backend), list(target.archs) or None
+    own.floor = target.floor or None
     pipeline = Pipeline.open(own, store, console)
     found = find_made(target, pipeline.recipe, flags.made or ())
+    floor = apply_floor(own, store, console) if found is None else None
+    if floor is not None:
+        # The flags name the floor's own compiler now.
+        pipeline = Pipeline.open(own, store, console)
     if found is not None:
         files, key, archive = found.names, found.manifest.key, found.manifest.name
     else:
@@ -128,7 +136,7 @@ def _work(target: ReleaseTarget, flags: Namespace, store: Path, console: Console
         files=files,
         project=WHEEL_PROJECT if target.kind is TargetKind.RUNTIME_WHEEL else "",
     )
-    return Work(planned=planned, pipeline=pipeline, found=found)
+    return Work(planned=planned, pipeline=pipeline, found=found, floor=floor)
 
 
 def _files(target: ReleaseTarget, plan: Plan) -> tuple[PlannedFile, ...]:
@@ -160,7 +168,8 @@ def _command(target: ReleaseTarget, archive: str, files: tuple[PlannedFile, ...]
     """Return the commands that make and prove a target by hand, to be pasted as they are."""
     archs = "".join(f" --arch {a}" for a in target.archs)
     hardware = "" if target.accept else " --require-hardware"
-    build = f"llamawright build {target.backend}{archs}"
+    floor = f" --floor {target.floor}" if target.floor else ""
+    build = f"llamawright build {target.backend}{archs}{floor}"
     if target.kind is TargetKind.ARCHIVE:
         return f"{build}{hardware}"
     wheel = f"llamawright wheel dist/{archive}"

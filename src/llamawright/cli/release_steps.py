@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from llamawright.cli.floor import require_floor
 from llamawright.cli.release_found import REPORT, VERDICT, Found
 from llamawright.cli.release_plan import ReleaseWork
 from llamawright.errors import PackageError
@@ -74,6 +75,8 @@ class PipelineSteps:
         artifact = work.into(place).build(prove=False).artifact
         if artifact is None or artifact.manifest.native:
             raise _not_for_others(target)
+        if work.floor is not None:
+            require_floor(artifact.manifest, work.floor)
         companion = artifact.companion.name if artifact.companion else ""
         if not wheel:
             return _built(artifact.path.name, companion, into)

@@ -14,6 +14,7 @@ from llamawright.model.release import ReleaseRule, ReleaseTarget, VariantRule
 LABEL = re.compile(r"[0-9a-z._]+")
 NAMESPACE = re.compile(r"[a-z0-9_]+")
 PROPERTY = re.compile(r"([a-z0-9_]+) :: ([a-z0-9_]+) :: ([a-z0-9_.]+)")
+FLOOR = re.compile(r"manylinux_2_[0-9]{1,3}")
 NULL = "null"
 
 
@@ -42,6 +43,12 @@ def _check_target(target: ReleaseTarget, backends: Collection[str], place: Place
         )
     if target.archs and target.backend is not Backend.CUDA:
         raise place.at("archs").refuse(f"{target.backend} has no CUDA code", kind="bad-value")
+    if target.floor and (target.backend is Backend.CUDA or not FLOOR.fullmatch(target.floor)):
+        raise place.at("floor").refuse(
+            f"'{target.floor}' is no floor of a {target.backend} target",
+            hint="manylinux_2_28, for the CPU and for Vulkan",
+            kind="bad-value",
+        )
     for number, code in enumerate(target.archs):
         if parse_code(code) is None:
             raise (

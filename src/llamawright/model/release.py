@@ -35,7 +35,8 @@ class Exemption:
 class ReleaseTarget:
     """One thing that a release must hold.
 
-    ``archs`` are CUDA codes as ``--arch`` takes them. Without an exemption in ``accept``
+    ``archs`` are CUDA codes as ``--arch`` takes them, ``floor`` the oldest system it runs on
+    as ``--floor`` takes it (empty: the building one). Without an exemption in ``accept``
     only ``verified`` will do.
     """
 
@@ -43,6 +44,7 @@ class ReleaseTarget:
     backend: Backend
     kind: TargetKind
     archs: tuple[str, ...] = ()
+    floor: str = ""
     accept: tuple[Exemption, ...] = ()
 
     def reason_for(self, state: str) -> str | None:

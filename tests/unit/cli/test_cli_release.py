@@ -15,7 +15,8 @@ from github_kit import REPO, TOKEN, FakeGitHub, github
 from llamawright.cli.release import wanted_place
 from llamawright.digest import sha256_file, tree_digest
 from llamawright.errors import ExitCode, ToolchainConflictError, UsageError
-from llamawright.model.artifact import Artifact
+from llamawright.model.artifact import Artifact, Manifest
+from llamawright.model.inventory import Role
 from llamawright.model.plan import Plan
 from llamawright.model.platform import Backend, Platform
 from llamawright.model.recipe import Recipe
@@ -27,6 +28,7 @@ from llamawright.model.release import (
     TargetKind,
 )
 from llamawright.model.request import Request
+from llamawright.model.toolchain import ProvidedSet
 from llamawright.model.verdict import State
 from llamawright.package import pack, place, read_artifact
 from llamawright.pipeline import Outcome
@@ -34,6 +36,7 @@ from llamawright.release.github_api import API
 from llamawright.store import Store
 from llamawright.verify import write_report
 from package_kit import LINUX, Bench, plan, recipe, source
+from pipeline_kit import provided
 from reporter_kit import Told
 
 __all__ = ["line"]
@@ -226,6 +229,30 @@ def test_a_native_build_is_not_for_others(line: Line, tiny: TinyPipeline) -> Non
     assert "SIGILL" in line.err or "native" in line.err
 
 
+def test_a_floor_is_applied_and_the_artifact_is_held_to_it(
+    line: Line, tiny: TinyPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny.recipe = tiny_recipe(line.root, replace(VULKAN, floor="manylinux_2_28"))
+    seen: list[str] = []
+    floor = provided("sysroot", Role.SYSROOT)
+
+    def apply(flags: Namespace, *_given: object) -> ProvidedSet:
+        seen.append(flags.floor)
+        return floor
+
+    def require(manifest: Manifest, wanted: ProvidedSet) -> None:
+        assert wanted is floor
+        seen.append(manifest.name)
+
+    monkeypatch.setattr("llamawright.cli.release_plan.apply_floor", apply)
+    monkeypatch.setattr("llamawright.cli.release_steps.require_floor", require)
+    assert line("release", "--json", "--plan-only") == 0
+    command = json.loads(line.out)["targets"][0]["command"]
+    assert command == "llamawright build vulkan --floor manylinux_2_28"
+    assert line("release") == 0, line.err
+    assert seen == ["manylinux_2_28", "manylinux_2_28", STEM]
+
+
 def test_a_recipe_without_targets_is_told_so(line: Line, tiny: TinyPipeline) -> None:
     tiny.recipe = tiny_recipe(line.root)
     assert line("release") == ExitCode.USAGE
@@ -285,8 +312,10 @@ def test_what_another_machine_made_is_taken_with_its_verdict(
         assert (folder / name).read_bytes() == (elsewhere / name).read_bytes()
 
 
-@pytest.mark.parametrize("wrong", ["bytes", "verdict", "commit"])
-def test_what_does_not_fit_is_not_taken(line: Line, tiny: TinyPipeline, wrong: str) -> None:
+@pytest.mark.parametrize("wrong", ["bytes", "verdict", "commit", "floor"])
+def test_what_does_not_fit_is_not_taken(
+    line: Line, tiny: TinyPipeline, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
     elsewhere = line.root / "elsewhere"
     there = replace(tiny.open(Namespace(backend="vulkan", source=None)))
     built = replace(there, request=replace(there.wish, dist=elsewhere)).build(prove=False)
@@ -295,6 +324,10 @@ def test_what_does_not_fit_is_not_taken(line: Line, tiny: TinyPipeline, wrong: s
     match wrong:
         case "bytes":
             built.artifact.path.write_bytes(built.artifact.path.read_bytes() + b"\0")
+        case "floor":
+            # The tiny programs ask for glibc 2.34.
+            tiny.recipe = tiny_recipe(line.root, replace(VULKAN, floor="manylinux_2_28"))
+            monkeypatch.setattr("llamawright.cli.release_plan.apply_floor", lambda *_a: None)
         case "verdict":
             (elsewhere / f"{STEM}.verdict.json").write_text("{}")
         case _:

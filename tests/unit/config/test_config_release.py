@@ -82,6 +82,7 @@ def test_the_shipped_recipe_releases_archives_and_wheels() -> None:
     assert made >= {(b, TargetKind.RUNTIME_WHEEL) for b in (Backend.CPU, Backend.VULKAN)}
     assert all(e.reason for t in rule.targets for e in t.accept)
     assert not any(t.accept for t in rule.targets if t.backend is Backend.CPU)
+    assert {t.floor for t in rule.targets} == {"manylinux_2_28"}
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,11 @@ def test_the_shipped_recipe_releases_archives_and_wheels() -> None:
         ('name = "vulkan"', 'name = "cpu"', "'cpu' is there twice"),
         ('name = "cpu"', 'name = "../cpu"', "cannot be '../cpu'"),
         ('kind = "archive"', 'kind = "archive"\narchs = ["61"]', "cpu has no CUDA code"),
+        (
+            'kind = "archive"',
+            'kind = "archive"\nfloor = "2.28"',
+            "is no floor of a cpu target",
+        ),
         ('state = "verified-software"', 'state = "failed"', "cannot be 'failed'"),
         ('state = "verified-software"', 'state = "verified"', "cannot be 'verified'"),
         ('reason = "no GPU"', 'reason = " "', "an exemption needs its reason"),
@@ -128,6 +134,10 @@ def test_cuda_codes_of_a_target_are_codes(tmp_path: Path) -> None:
     rule = load_recipe(path).release
     assert rule is not None
     assert rule.targets[0].archs == ("61", "90-virtual")
+    old = target.format('"61"') + 'floor = "manylinux_2_28"\n'
+    path.write_text(RECIPE + cuda + old, encoding="utf-8")
+    with pytest.raises(UsageError, match="is no floor of a cuda target"):
+        load_recipe(path)
     path.write_text(RECIPE + cuda + target.format('"sm-old"'), encoding="utf-8")
     with pytest.raises(UsageError, match="is no CUDA device code"):
         load_recipe(path)
