@@ -18,6 +18,7 @@ from llamawright.verify.supervise import Finished, Phase
 
 HANG = "hang-at-"
 MODEL, PROMPT, TOKENS, BATCH, LAYERS, CHUNKS = "-m", "-p", "-n", "-ub", "-ngl", "--chunks"
+DEVICE = "--device"
 OF_NUMBERS = frozenset({"wrong-numbers", "not-a-number"})
 OF_TEXT = frozenset({"wrong-tokens", "wrong-answer"})
 
@@ -44,6 +45,7 @@ class Shape:
     layers: int | None = None
     chunks: int | None = None
     model: Path | None = None
+    device: str | None = None
     variables: tuple[tuple[str, str], ...] = ()
     flags: tuple[str, ...] = ()
 
@@ -51,7 +53,7 @@ class Shape:
         """Return a command line with these values in the places of its own."""
         given = {
             PROMPT: self.prompt, TOKENS: self.tokens, BATCH: self.batch, LAYERS: self.layers,
-            CHUNKS: self.chunks, MODEL: self.model,
+            CHUNKS: self.chunks, MODEL: self.model, DEVICE: self.device,
         }  # fmt: skip
         for flag, value in given.items():
             if value is not None:

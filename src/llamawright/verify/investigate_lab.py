@@ -209,7 +209,7 @@ class Lab:
         self, name: str, shape: Shape, more: Mapping[str, str], argv: tuple[str, ...] = ()
     ) -> Finished | None:
         # The reference computes on the CPU, in its own batches.
-        plain = replace(shape, batch=None, layers=None, flags=(), variables=())
+        plain = replace(shape, batch=None, layers=None, device=None, flags=(), variables=())
         env = {**(self.case.reference_env or {}), **more}
         return self.run(name, plain.applied(argv or self.case.reference), env, on_device=False)
 

@@ -12,6 +12,7 @@ from llamawright.verify import commands
 from llamawright.verify.investigate_case import (
     BATCH,
     CHUNKS,
+    DEVICE,
     LAYERS,
     PROMPT,
     TOKENS,
@@ -40,8 +41,6 @@ SWITCHES = {
     ),
 }  # fmt: skip
 FLASH = ("-fa", "off")
-# llama-completion's flags come after the ones of the case, and the last one counts.
-ON_CPU = ("--device", "none", "-ngl", "0")
 
 
 def reductions(
@@ -150,16 +149,16 @@ def _step(name: str, before: str, found: Found[int]) -> Reduction:
 
 
 def _has_device(case: Case) -> bool:
-    return LAYERS in case.argv and "--device" in case.argv
+    return LAYERS in case.argv and DEVICE in case.argv
 
 
 def _on_cpu(lab: Lab) -> Iterator[Reduction]:
     """Ask whether the device is needed at all."""
-    answer = lab.fails("on the CPU", Shape(flags=ON_CPU))
+    answer = lab.fails("on the CPU", Shape(device="none", layers=0))
     if answer is None:
         return
     told = "fails on the CPU too" if answer else "passes on the CPU"
-    yield Reduction(name="device", before=value_of(lab.case.argv, "--device"),
+    yield Reduction(name="device", before=value_of(lab.case.argv, DEVICE),
                     least="none" if answer else "needed", told=told)  # fmt: skip
 
 
