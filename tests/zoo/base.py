@@ -22,6 +22,7 @@ from llamawright.transfer.opened import open_artifact
 SCORE = """import ctypes, sys
 ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
 print(ctypes.CDLL(sys.argv[2]).ggml_backend_score())"""
+FLUSH_PATCH = "flush-log-at-exit"
 MODULES = {"vulkan": "libggml-vulkan.so", "cuda": "libggml-cuda.so"}
 
 
@@ -30,6 +31,8 @@ class Base:
     """A good artifact: the archive, its unpacked tree, its manifest's name and backend.
 
     ``module`` is the file that a proxy takes the place of: the device's, or the best CPU variant.
+    ``flushes``: its programs write their log to the end, by the patch of that name; without it
+    the end is lost now and then on a busy machine. ``companion`` is CUDA's archive beside it.
     """
 
     archive: Path
@@ -38,6 +41,8 @@ class Base:
     backend: str
     sha256: str
     module: str
+    flushes: bool = True
+    companion: Path | None = None
 
 
 def open_base(archive: Path, folder: Path, *, python: str) -> Base:
@@ -56,7 +61,16 @@ def open_base(archive: Path, folder: Path, *, python: str) -> Base:
         backend=backend,
         sha256=sha256,
         module=MODULES.get(backend) or best_variant(tree / "bin", python=python),
+        flushes=any(FLUSH_PATCH in str(patch["name"]) for patch in manifest["patches"]),
+        companion=_companion(archive, manifest),
     )
+
+
+def _companion(archive: Path, manifest: Mapping[str, object]) -> Path | None:
+    cuda = manifest.get("cuda")
+    told = cuda.get("companion") if isinstance(cuda, dict) else None
+    place = archive.parent / str(told["file"]) if told and told["file"] else None
+    return place if place is not None and place.is_file() else None
 
 
 def best_variant(folder: Path, *, python: str) -> str:

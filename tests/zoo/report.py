@@ -13,10 +13,22 @@ HEAD = """# The mutant zoo
 `nox -s zoo` sabotages a good artifact, or the machine, in every way below and lets
 `llamawright verify` judge it. Each must be called by its own name: state, class of failure and
 exit code. The first group is honest: it uses the same tricks and falsifies nothing, so it shows
-that no mutant fails for a silly reason.
+that no mutant fails for a silly reason. A C compiler is needed, and the source tree of a build in
+the store (for ggml's headers).
 
-Written by `nox -s zoo -- --docs`; the mutants are `tests/zoo/mutants.toml`. A kind of artifact
-that was not at hand is left out of a run, and a mutant that was never tried has no result.
+| Command | What it does |
+|---|---|
+| `nox -s zoo` | every mutant of the artifacts in `dist/`; what was right before is not run again |
+| `nox -s zoo -- --only zero` | one mutant; repeatable |
+| `nox -s zoo -- --backend cuda --artifact FILE` | the mutants of this artifact alone |
+| `nox -s zoo -- --honest 200` | proves good artifacts 200 times and counts false alarms |
+| `nox -s zoo -- --json FILE --docs` | also writes the results as JSON, and this page |
+
+The session ends with 0 when every mutant that was tried was called by its name, with 1 when one
+was not. The mutants are data: `tests/zoo/mutants.toml`. A kind of artifact that is not at hand is
+left out of a run, and a mutant that was never tried has no result. An artifact without the patch
+`flush-log-at-exit` loses the end of its log now and then on a busy machine; `verify` calls that
+`output-cut-off` and advises to verify again, so the zoo does, twice at most.
 """
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from llamawright.config import load_recipe
-from llamawright.process import run as run_process
 from zoo import drive
+from zoo.changes import Cage
 from zoo.compiling import Compiler, find_headers
 from zoo.drive import Keeper, left_behind, read_result, short_recipe
 from zoo.model import Named
@@ -114,7 +115,6 @@ def test_a_tool_that_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = slow.try_mutant(mutant(changes=()), base, "")
     assert found.seen.state == "hung"
     assert not found.right
-    assert callable(run_process)
 
 
 @pytest.mark.parametrize("kind", ["synthetic", "truncated", "no-model"])
@@ -127,3 +127,47 @@ def test_models_are_made_by_name(tmp_path: Path, kind: str) -> None:
 def test_an_unknown_model_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no model 'red'"):
         keeper(tmp_path).model("red", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("flushes", "answers", "runs"),
+    [
+        (False, ["output-cut-off", "truncated"], 2),
+        (False, ["output-cut-off"] * 9, 3),
+        (False, ["truncated"], 1),
+        (True, ["output-cut-off"], 1),
+    ],
+)
+def test_only_an_artifact_known_to_lose_its_log_is_verified_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flushes: bool, answers: list[str], runs: int
+) -> None:
+    left = iter(answers)
+    seen: list[str] = []
+
+    def answer(*_words: object) -> tuple[Named, str]:
+        seen.append(next(left))
+        return Named(state="refused", failure=seen[-1], exit=9), ""
+
+    monkeypatch.setattr(Keeper, "_verify", answer)
+    base = replace(good_base(tmp_path), flushes=flushes)
+    found = keeper(tmp_path).try_mutant(mutant(), base, "")
+    assert len(seen) == runs
+    assert found.right is (answers[runs - 1] == "truncated")
+
+
+def test_cudas_companion_lies_beside_the_mutant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    companion = tmp_path / "cuda-runtime.tar.zst"
+    companion.write_bytes(b"libraries")
+    there: list[bytes] = []
+
+    def look(_self: Keeper, _mutant: object, cage: Cage) -> tuple[Named, str]:
+        there.append((cage.archive.parent / companion.name).read_bytes())
+        return Named(state="refused", failure="truncated", exit=9), ""
+
+    monkeypatch.setattr(Keeper, "_verify", look)
+    base = replace(good_base(tmp_path), companion=companion)
+    assert keeper(tmp_path).try_mutant(mutant(), base, "").right
+    assert there == [b"libraries"]
+    assert companion.exists()
