@@ -169,6 +169,7 @@ def _observed(attempt: Attempt) -> Observed:
         memory_source=source,
         modules=tuple(str(m) for m in attempt.setting.modules),
         driver_root=str(driver.root.resolve()) if driver else "",
+        threads=frozenset(sampler.threads),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from llamawright.model.platform import Backend
 from llamawright.model.verdict import Check, Device, Numbers, Outcome
 from llamawright.verify.logs import MIB, LoadFacts
-from llamawright.verify.patterns import DRIVER_LIBRARIES, SOFTWARE_LIBRARIES
+from llamawright.verify.patterns import DRIVER_LIBRARIES, SOFTWARE_LIBRARIES, SOFTWARE_THREADS
 from llamawright.verify.patterns_cuda import DRIVER_MAPPED
 
 CUDA = str(Backend.CUDA)
@@ -76,7 +76,7 @@ class Observed:
 
     ``libraries`` are the mapped files, ``None`` where that cannot be read; ``settled`` when
     what is not among them was surely never mapped. ``memory`` is the rise in bytes of the device's
-    memory, ``None`` with the reason in ``memory_source``.
+    memory, ``None`` with the reason in ``memory_source``. ``threads`` are the names of threads.
     """
 
     libraries: frozenset[str] | None = None
@@ -85,6 +85,7 @@ class Observed:
     memory_source: str = ""
     modules: tuple[str, ...] = ()
     driver_root: str = ""
+    threads: frozenset[str] = frozenset()
 
 
 def placement(runs: Sequence[tuple[str, LoadFacts]], expected: Expected) -> tuple[Evidence, ...]:
@@ -191,12 +192,17 @@ def _driver(observed: Observed, device: Device) -> Evidence:
         good = [d for d in drivers if DRIVER_MAPPED.match(PurePath(d).name)]
     else:
         good = [d for d in drivers if not SOFTWARE_LIBRARIES.match(PurePath(d).name)]
+    seen = ", ".join(PurePath(d).name for d in good or drivers) or _unmapped(observed)
+    # A driver may call itself what it likes; the threads that compute have names too.
+    software = sorted(filter(SOFTWARE_THREADS.match, observed.threads))
+    if software and not device.software:
+        good, seen = [], f"{seen}, and the software renderer's threads {', '.join(software)}"
     return make_evidence(
         Kind.DRIVER,
         "driver mapped",
-        grade(readable=bool(good) or observed.settled, passed=bool(good)),
+        grade(readable=bool(good or software) or observed.settled, passed=bool(good)),
         expected=wanted,
-        seen=", ".join(PurePath(d).name for d in good or drivers) or _unmapped(observed),
+        seen=seen,
         source="/proc/PID/maps",
         optional=observed.libraries is None,
     )

@@ -107,6 +107,9 @@ DRIVER_LIBRARIES = re.compile(
     r"^(libvulkan_\w+\.so|libGLX_nvidia\.so|libEGL_nvidia\.so|libnvidia-(vulkan|gl|eglcore)\S*\.so"
     r"|amdvlk(32|64)\.so|libcuda\.so|libvk_swiftshader\.so|vulkan_dzn)"
 )
+# What such renderers call the threads that compute. A loader that only looks at a driver starts
+# none of them: seen with Mesa 22.3.6, whose llvmpipe starts them with the first device.
+SOFTWARE_THREADS = re.compile(r"^(llvmpipe|lavapipe|lp_cs|swiftshader)", re.IGNORECASE)
 SOFTWARE_LIBRARIES = re.compile(r"^(libvulkan_lvp\.so|libvk_swiftshader\.so)")
 
 # What a run that failed says about the reason, tried in this order: class, pattern.

@@ -28,7 +28,8 @@ class ProcSampler:
 
     ``libraries`` are the files mapped at any time, ``private`` the peak in bytes of memory
     that is no file's (heap and shared memory), ``drm`` the peak of device memory by PCI
-    place as the kernel's driver accounts it to this process. ``settled``: some run was seen
+    place as the kernel's driver accounts it to this process. ``threads`` are the names of all
+    threads: a software renderer gives its own away. ``settled``: some run was seen
     for a while with its backends loaded, so what was never mapped is not used. (A single look
     may come too late: a program that ends lets go of its driver first.)
     """
@@ -41,6 +42,7 @@ class ProcSampler:
     vram: dict[str, int] = field(default_factory=dict)
     settled: bool = False
     pids: set[int] = field(default_factory=set)
+    threads: set[str] = field(default_factory=set)
     last: tuple[int, Phase] = (0, Phase.START)
     looks: int = 0
     next_at: float = 0.0
@@ -62,6 +64,7 @@ class ProcSampler:
             self.settled |= self.looks > 0
         with contextlib.suppress(OSError):
             self.private = max(self.private, private_bytes((base / "status").read_text()))
+        self.threads |= thread_names(base / "task")
         _keep_peaks(self.drm, drm_memory(base / "fdinfo"))
         _keep_peaks(self.vram, vram_used(self.drm_class))
 
@@ -71,6 +74,16 @@ def mapped_files(text: str) -> set[str]:
     rows = (line.split(None, _PATH_COLUMN) for line in text.splitlines())
     paths = (row[_PATH_COLUMN].strip() for row in rows if len(row) > _PATH_COLUMN)
     return {p.removesuffix(" (deleted)") for p in paths if p.startswith("/")}
+
+
+def thread_names(folder: Path) -> set[str]:
+    """Return the names of a process's threads, of ``/proc/PID/task``."""
+    names: set[str] = set()
+    with contextlib.suppress(OSError):
+        for task in folder.iterdir():
+            with contextlib.suppress(OSError):
+                names.add((task / "comm").read_text(errors="replace").strip())
+    return names
 
 
 def private_bytes(text: str) -> int:

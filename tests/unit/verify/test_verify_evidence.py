@@ -145,6 +145,29 @@ def test_a_software_device_needs_the_driver_that_was_given() -> None:
     assert outcomes(evidence.physical(system, expected))[Kind.DRIVER] is Outcome.PASS
 
 
+@pytest.mark.parametrize("name", ["llvmpipe-0", "lavapipe-3", "lp_cs-1", "SwiftShader"])
+def test_a_card_for_which_a_software_renderer_computes_is_none(name: str) -> None:
+    lying = replace(SEEN, threads=frozenset({"llama-completio", name}))
+    (piece,) = [e for e in evidence.physical(lying, EXPECTED) if e.kind is Kind.DRIVER]
+    assert piece.check.outcome is Outcome.FAIL
+    assert name in piece.check.seen
+
+
+def test_software_threads_are_seen_before_anything_is_settled() -> None:
+    early = replace(SEEN, libraries=frozenset(), settled=False, threads=frozenset({"llvmpipe-0"}))
+    assert outcomes(evidence.physical(early, EXPECTED))[Kind.DRIVER] is Outcome.FAIL
+
+
+def test_honest_threads_are_no_reason() -> None:
+    names = frozenset({"llama-completio", "vk-gpu-worker", "cuda-EvtHandlr", "lp"})
+    honest = replace(SEEN, threads=names)
+    assert outcomes(evidence.physical(honest, EXPECTED))[Kind.DRIVER] is Outcome.PASS
+    software = replace(EXPECTED, device=LVP)
+    own = frozenset({*SEEN.modules, "/usr/lib/libvulkan_lvp.so"})
+    llvmpipe = replace(SEEN, libraries=own, threads=frozenset({"llvmpipe-0"}))
+    assert outcomes(evidence.physical(llvmpipe, software))[Kind.DRIVER] is Outcome.PASS
+
+
 def test_a_cpu_artifact_has_no_driver_and_no_device_memory() -> None:
     expected = replace(EXPECTED, cpu=True)
     assert [e.kind for e in evidence.physical(SEEN, expected)] == [Kind.MODULE]

@@ -19,6 +19,7 @@ from llamawright.verify.sampling import (
     drm_memory,
     mapped_files,
     private_bytes,
+    thread_names,
     vram_used,
 )
 from llamawright.verify.supervise import Phase
@@ -282,3 +283,15 @@ def test_no_card_is_asked_for_a_cpu_or_a_software_device(
     with watching(GPU, cpu=False) as watch:
         assert watch.monitor.before == {"0000:00:06.0": 4 * MIB}
     assert memory.maps_readable() is Path("/proc/self/maps").is_file()
+
+
+def test_threads_are_known_by_their_names(tmp_path: Path) -> None:
+    for number, name in enumerate(["llama-bench\n", "llvmpipe-0\n", "\xff\n"]):
+        task = tmp_path / "7" / "task" / str(number)
+        task.mkdir(parents=True)
+        (task / "comm").write_bytes(name.encode("latin-1"))
+    (tmp_path / "7" / "task" / "gone").mkdir()
+    sampler = ProcSampler(proc=tmp_path, drm_class=tmp_path)
+    sampler(7, Phase.LOAD)
+    assert sampler.threads == {"llama-bench", "llvmpipe-0", "\ufffd"}
+    assert thread_names(tmp_path / "nobody") == set()
