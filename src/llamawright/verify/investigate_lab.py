@@ -81,10 +81,12 @@ class Lab:
         on_device: bool = True,
         sample: Sample | None = None,
         extra_s: float = 0.0,
+        judged: bool = True,
     ) -> Finished | None:
         """Run one program; ``None`` without a run when the time is over.
 
-        ``extra_s`` comes on top for an instrument that has to say something at the end.
+        ``extra_s`` comes on top for an instrument that has to say something at the end. A run
+        that is not ``judged`` ends as its instrument does, which says nothing of the case.
         """
         if self.clock.left < LEAST_LEFT_S:
             self.unrun.append(name)
@@ -94,18 +96,19 @@ class Lab:
         label = f"{PREFIX} {number:02d} {name}"
         done = stage.run(label, argv, env, on_device=on_device, sample=sample)
         outcome = self.class_of(done)
+        word = "passed" if judged else "done"
         self.trials.append(
             Trial(
                 name=name,
                 outcome=outcome,
-                same=self.is_same(outcome),
+                same=self.is_same(outcome) if judged else None,
                 seconds=round(done.seconds, 2),
                 command=plain_command(argv, env),
                 log=done.task.log.name,
             )
         )
         self.planned = max(self.planned, number + 1)
-        self.meter.update(number, total=self.planned, note=f"{name}: {outcome or 'passed'}")
+        self.meter.update(number, total=self.planned, note=f"{name}: {outcome or word}")
         return done
 
     def again(self, name: str, shape: Shape = Shape(), **more: str) -> Finished | None:  # noqa: B008

@@ -98,7 +98,13 @@ def _debug(lab: Lab, debugger: Debugger) -> Looked:
     env = {**_plain_environment(lab.work), **dict(debugger.env)}
     watch = Interrupter(lab.bounds().of)
     done = lab.run(
-        "under gdb", argv, env, on_device=lab.case.on_device, sample=watch, extra_s=TALK_S
+        "under gdb",
+        argv,
+        env,
+        on_device=lab.case.on_device,
+        sample=watch,
+        extra_s=TALK_S,
+        judged=False,
     )
     output = _output(done)
     halt = investigate_gdb.read_halt(output, hung=watch.sent)
@@ -121,7 +127,7 @@ def _trace(lab: Lab) -> Looked:
     argv = (sys.executable, "-I", "-S", str(TRACER), str(out), *lab.case.argv)
     watch = Interrupter(lab.bounds().of)
     done = lab.run("under a tracer", argv, lab.case.env, on_device=lab.case.on_device,
-                   sample=watch, extra_s=TALK_S)  # fmt: skip
+                   sample=watch, extra_s=TALK_S, judged=False)  # fmt: skip
     halt = read_trace(out, hung=watch.sent)
     if halt is not None and watch.waits:
         halt = with_waits(halt, watch.waits)
@@ -211,7 +217,7 @@ def look_at_memory(lab: Lab) -> Looked:
     log = lab.work / "compute-sanitizer.log"
     log.unlink(missing_ok=True)
     argv = investigate_sanitizer.argv(program, log, lab.case.argv)
-    done = lab.run("under compute-sanitizer", argv, lab.case.env, on_device=True)
+    done = lab.run("under compute-sanitizer", argv, lab.case.env, judged=False)
     text = _text(log) or _output(done)
     messages = investigate_sanitizer.read_messages(text)
     said = investigate_sanitizer.summary(text)

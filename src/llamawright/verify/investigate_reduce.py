@@ -191,7 +191,7 @@ def _types(lab: Lab, shape: Shape, quantiser: Path, model: Path) -> Iterator[Red
         made = lab.work / f"{kind}.gguf"
         argv = commands.requantise(quantiser, model, made, kind)
         done = lab.run(f"make {kind}", argv, lab.case.reference_env or lab.case.env,
-                       on_device=False)  # fmt: skip
+                       on_device=False, judged=False)  # fmt: skip
         if done is None or not done.clean:
             unsure.append(kind)
             continue

@@ -189,7 +189,13 @@ def _trials(found: Investigation) -> Iterator[str]:
     yield "<details><summary>Every run</summary>"
     yield ""
     rows = [
-        (n, t.name, t.outcome or "passed", f"{t.seconds:.1f} s", t.log)
+        (
+            n,
+            t.name,
+            t.outcome or ("done" if t.same is None else "passed"),
+            f"{t.seconds:.1f} s",
+            t.log,
+        )
         for n, t in enumerate(found.trials, start=1)
     ]
     yield from _table(("", "run", "outcome", "time", "log"), rows)

@@ -67,7 +67,7 @@ OURS = (run("reference prompt 1", GREEDY, on_device=False, stdout=" Paris"),
 
 
 def test_the_run_that_crashed_is_the_case() -> None:
-    crashed = run("device prompt 1", ARGV, **CRASH)
+    crashed = run("device prompt 1", ARGV, **CRASH)  # type: ignore[arg-type]
     found = case_of(attempt(OURS, (crashed,)), verdict("crashed"))
     assert found is not None
     assert (found.kind, found.failure, found.name) == (Kind.RUN, "crashed", "device prompt 1")
@@ -89,7 +89,8 @@ def test_a_run_of_the_reference_is_a_case_too() -> None:
 
 
 def test_a_hang_is_told_from_a_crash() -> None:
-    found = case_of(attempt(OURS, (run("device prompt 1", ARGV, **HANG),)), verdict("hang"))
+    hung = run("device prompt 1", ARGV, **HANG)  # type: ignore[arg-type]
+    found = case_of(attempt(OURS, (hung,)), verdict("hang"))
     assert found is not None
     assert found.hangs
     assert not found.silent

@@ -239,3 +239,11 @@ def test_a_clock_never_shows_less_than_nothing() -> None:
     assert (clock.spent, clock.left) == (3.0, 2.0)
     ticking.at = 30.0
     assert clock.left == 0.0
+
+
+def test_the_end_of_an_instrument_says_nothing_of_the_case(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, passes)
+    lab = bench.lab(case())
+    lab.run("under gdb", ARGV, {}, judged=False)
+    assert lab.trials[0].same is None
+    assert bench.notes.said[0][2] == "under gdb: done"
