@@ -120,15 +120,18 @@ def _judge(
 
 def _unstated(planned: PlannedTarget, result: TargetResult) -> Iterator[Gap]:
     made = [f.name for f in result.attested.files] if result.attested else []
-    for promised in planned.promised(FileRole.STATEMENT):
-        if not any(promised.fits(name) for name in made):
-            yield Gap(
-                target=planned.target.name,
-                what=f"{promised.name} is missing",
-                why=_told(result.error),
-                command=planned.command,
-                code=ExitCode.PACKAGE,
-            )
+    wanted = planned.promised(FileRole.STATEMENT)
+    missing = [f"{w.name} is missing" for w in wanted if not any(w.fits(n) for n in made)]
+    if result.error is not None and not missing:
+        missing = ["it was not finished"]
+    for what in missing:
+        yield Gap(
+            target=planned.target.name,
+            what=what,
+            why=_told(result.error),
+            command=planned.command,
+            code=ExitCode.PACKAGE,
+        )
 
 
 def _source(commit: str, tree: str) -> str:

@@ -182,6 +182,13 @@ def test_a_missing_statement_stops_it(tmp_path: Path) -> None:
     assert "cpu: cpu.sbom.json is missing" in caught.value.why
 
 
+def test_an_attestation_that_fails_is_a_gap_even_when_no_file_was_promised(tmp_path: Path) -> None:
+    broken = PackageError("no key", why="the file is not there")
+    with pytest.raises(PackageError) as caught:
+        release_run(tmp_path, TinySteps(fails={"attest cpu": broken})).make()
+    assert "cpu: it was not finished (no key; the file is not there)" in caught.value.why
+
+
 def test_statements_are_released_beside_their_artifact(tmp_path: Path) -> None:
     steps = TinySteps(statements=("sbom.json", "provenance.json"))
     wanted = two_targets(statements=("sbom.json", "provenance.json"))
