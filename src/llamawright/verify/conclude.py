@@ -11,7 +11,7 @@ from llamawright.verify.cuda_evidence import capability, device_code, runtime
 from llamawright.verify.cuda_gate import Access
 from llamawright.verify.cuda_setup import set_variables
 from llamawright.verify.draft import Draft
-from llamawright.verify.evidence import Evidence, Expected, Observed, listed
+from llamawright.verify.evidence import Evidence, Expected, Observed, listed, unmasked
 from llamawright.verify.gguf_header import GgufHeader
 from llamawright.verify.judge import (
     Ruling,
@@ -68,9 +68,9 @@ class Attempt:
 
 
 def conclude(attempt: Attempt, draft: Draft) -> Verdict:
-    """Return the verdict: a file that vanished, a run that failed, or what the evidence says."""
+    """Return the verdict: a lost file, a card in disguise, a failed run, or what was seen."""
     patterns = attempt.setting.stage.patterns
-    ruling = _vanished(attempt) or _failed_run(attempt)
+    ruling = _vanished(attempt) or _disguised(attempt) or _failed_run(attempt)
     if ruling is not None:
         return draft.verdict(
             ruling,
@@ -114,6 +114,20 @@ def _vanished(attempt: Attempt) -> Ruling | None:
     kind = "removed-after-unpack"
     why = "; ".join(fault.told for fault in faults)
     return Ruling(state=State.FAILED, failure=kind, why=why, hint=hint_of(kind))
+
+
+def _disguised(attempt: Attempt) -> Ruling | None:
+    """Tell a software renderer that is called a card, whatever its runs came to.
+
+    Such a one is given a card's work, of which it may die: that is no news of a card.
+    """
+    device = attempt.chosen.device
+    seen = unmasked(attempt.watch.sampler.threads, device)
+    if attempt.setting.cpu or not seen:
+        return None
+    why = f"{device.name} is called hardware, but its runs had {seen}"
+    hint = hint_of("contradiction")
+    return Ruling(state=State.FAILED, failure="contradiction", why=why, hint=hint)
 
 
 def _failed_run(attempt: Attempt) -> Ruling | None:

@@ -193,10 +193,9 @@ def _driver(observed: Observed, device: Device) -> Evidence:
     else:
         good = [d for d in drivers if not SOFTWARE_LIBRARIES.match(PurePath(d).name)]
     seen = ", ".join(PurePath(d).name for d in good or drivers) or _unmapped(observed)
-    # A driver may call itself what it likes; the threads that compute have names too.
-    software = sorted(filter(SOFTWARE_THREADS.match, observed.threads))
-    if software and not device.software:
-        good, seen = [], f"{seen}, and the software renderer's threads {', '.join(software)}"
+    software = unmasked(observed.threads, device)
+    if software:
+        good, seen = [], f"{seen}, and {software}"
     return make_evidence(
         Kind.DRIVER,
         "driver mapped",
@@ -206,6 +205,17 @@ def _driver(observed: Observed, device: Device) -> Evidence:
         source="/proc/PID/maps",
         optional=observed.libraries is None,
     )
+
+
+def unmasked(threads: Iterable[str], device: Device) -> str:
+    """Return what shows that a card is a CPU in disguise, empty when nothing does.
+
+    A driver may call itself what it likes; the threads that compute have names too.
+    """
+    software = sorted(filter(SOFTWARE_THREADS.match, threads))
+    if device.software or not software:
+        return ""
+    return f"the software renderer's threads {', '.join(software)}"
 
 
 def _unmapped(observed: Observed) -> str:
