@@ -30,14 +30,19 @@ from llamawright.model.release import (
 from llamawright.model.request import Request
 from llamawright.model.toolchain import ProvidedSet
 from llamawright.model.verdict import State
+from llamawright.model.wheel import BuiltWheel, PlatformClaim
 from llamawright.package import pack, place, read_artifact
+from llamawright.paths import remove_tree
 from llamawright.pipeline import Outcome
 from llamawright.release.github_api import API
 from llamawright.store import Store
+from llamawright.transfer.opened import open_artifact
+from llamawright.transfer.wheel import is_wheel, read_wheel
 from llamawright.verify import write_report
 from package_kit import LINUX, Bench, plan, recipe, source
 from pipeline_kit import provided
 from reporter_kit import Told
+from wheel_kit import TAG, VERSION, write_wheel
 
 __all__ = ["line"]
 
@@ -105,7 +110,7 @@ class TinyPipeline:
     def build(self, *, prove: bool) -> Outcome:
         assert not prove
         self.calls.append("build")
-        bench = Bench(self.root / "bench", plan=self.plan())
+        bench = Bench(self.root / f"bench{len(self.calls)}", plan=self.plan())
         patched, host, module = bench.trees()
         patched = replace(patched, source_digest=str(self.recipe.source.tree))
         packed = pack(bench.plan, patched, host, module, store=self.store, reporter=Told())
@@ -116,11 +121,11 @@ class TinyPipeline:
     def verify_file(self, path: Path) -> Outcome:
         self.calls.append("verify")
         said = verdict(self.state, artifact=path.name, artifact_sha256=sha256_file(path))
-        artifact = read_artifact(path)
-        reports = write_report(said, artifact.manifest, path.parent)
-        return replace(self._outcome(artifact, reports), verdict=said)
+        manifest = read_wheel(path).manifest if is_wheel(path) else read_artifact(path).manifest
+        reports = write_report(said, manifest, path.parent)
+        return replace(self._outcome(None, reports), verdict=said)
 
-    def _outcome(self, artifact: Artifact, reports: tuple[Path, ...]) -> Outcome:
+    def _outcome(self, artifact: Artifact | None, reports: tuple[Path, ...]) -> Outcome:
         return Outcome(name=STEM, artifact=artifact, verdict=None, reports=reports, timings=())
 
 
@@ -293,6 +298,91 @@ def test_a_wheels_files_are_planned_by_version(
         f"llamawright build vulkan && llamawright wheel dist/{STEM}.tar.zst && "
         "llamawright verify dist/llamawright_llama_cpp-0.0.7+vulkan-py3-none-*.whl"
     )
+
+
+def tiny_wheel(artifact: Artifact, dist: Path, **_given: object) -> BuiltWheel:
+    """Make the wheel of an archive without its build backend."""
+    scratch = dist / "scratch"
+    opened = scratch / "opened"
+    manifest = open_artifact(artifact.path, opened)
+    kept = tuple(f for f in manifest.files if f.path.startswith("bin/") and not f.link)
+    manifest = replace(manifest, files=kept)
+    path = write_wheel(dist, opened, manifest, scratch=scratch)
+    remove_tree(scratch)
+    sum_ = path.with_name(f"{path.name}.sha256")
+    sum_.write_text(f"{sha256_file(path)}  {path.name}\n")
+    return BuiltWheel(
+        path=path, size=path.stat().st_size, sha256=sha256_file(path),
+        source_sha256=artifact.sha256, version=VERSION, claim=PlatformClaim(claimed=TAG),
+        contents=read_wheel(path),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def both(tiny: TinyPipeline, monkeypatch: pytest.MonkeyPatch) -> TinyPipeline:
+    """A recipe of an archive and its wheel."""
+    wheel = replace(VULKAN, name="wheel", kind=TargetKind.RUNTIME_WHEEL)
+    made = tiny_recipe(tiny.root, VULKAN, wheel)
+    tiny.recipe = replace(made, source=replace(made.source, build_number=11312))
+    monkeypatch.setattr("llamawright.cli.release_steps.build_wheel", tiny_wheel)
+    return tiny
+
+
+WHEEL = f"llamawright_llama_cpp-{VERSION}-py3-none-{TAG}"
+
+
+def test_an_archive_and_its_wheel_are_proved_apart(line: Line, both: TinyPipeline) -> None:
+    assert line("release", "--json") == 0, line.err
+    folder = line.root / "dist" / NAME
+    verdicts = {p.name: json.loads(p.read_text()) for p in folder.glob("*.verdict.json")}
+    assert set(verdicts) == {f"{STEM}.verdict.json", f"{WHEEL}.verdict.json"}
+    for name, said in verdicts.items():
+        file = name.removesuffix(".verdict.json") + (".whl" if WHEEL in name else ".tar.zst")
+        assert said["artifact_sha256"] == sha256_file(folder / file)
+    assert both.calls.count("verify") == 2
+    roles = {f["name"]: f["role"] for f in json.loads(line.out)["release"]["files"]}
+    assert roles[f"{WHEEL}.whl"] == "artifact"
+    assert roles[f"{WHEEL}.whl.sha256"] == "checksum"
+    assert roles[f"{WHEEL}.whl.metadata"] == "wheel metadata"
+
+
+def test_the_wheels_archive_is_no_file_of_its_target(line: Line, both: TinyPipeline) -> None:
+    both.state = State.FAILED
+    assert line("release") == ExitCode.VERIFICATION
+    step = line.root / "dist" / f".{NAME}.draft" / "wheel.build"
+    assert {p.name for p in step.iterdir() if not p.name.startswith(".")} == {
+        f"{WHEEL}.whl", f"{WHEEL}.whl.sha256",
+    }  # fmt: skip
+
+
+def test_the_index_of_a_release_lists_the_wheel(line: Line, both: TinyPipeline) -> None:
+    assert line("release") == 0, line.err
+    folder = line.root / "dist" / NAME
+    for channel in ("vulkan", "all"):
+        page = folder / "index" / channel / "llamawright-llama-cpp" / "index.json"
+        file = json.loads(page.read_text())["files"][0]
+        assert file["filename"] == f"{WHEEL}.whl"
+        assert (page.parent / file["url"].replace("%2B", "+")).resolve().is_file()
+
+
+def test_a_wheel_of_another_machine_is_taken_too(line: Line, both: TinyPipeline) -> None:
+    assert line("release") == 0, line.err
+    made = (line.root / "dist" / NAME).rename(line.root / "elsewhere")
+    both.calls.clear()
+    both.conflict = ToolchainConflictError("this machine cannot build it")
+    assert line("release", "--from", made) == 0, line.err
+    assert both.calls == []
+    for name in (f"{WHEEL}.whl", f"{WHEEL}.verdict.json", f"{STEM}.tar.zst"):
+        assert (line.root / "dist" / NAME / name).read_bytes() == (made / name).read_bytes()
+
+
+def test_a_wheel_of_another_archive_is_not_taken(line: Line, both: TinyPipeline) -> None:
+    assert line("release") == 0, line.err
+    made = (line.root / "dist" / NAME).rename(line.root / "elsewhere")
+    wheel = made / f"{WHEEL}.whl"
+    wheel.write_bytes(wheel.read_bytes()[:-1] + b"?")
+    both.conflict = ToolchainConflictError("this machine cannot build it")
+    assert line("release", "--from", made) == ExitCode.TOOLS_CONFLICT
 
 
 def test_what_another_machine_made_is_taken_with_its_verdict(

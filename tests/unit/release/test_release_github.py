@@ -389,6 +389,19 @@ def test_what_is_wrong_with_an_asset(tmp_path: Path, asset: dict[str, object], s
     assert bool(said) == bool(seen)
 
 
+def test_more_files_than_a_page_holds(server: FakeGitHub, tmp_path: Path) -> None:
+    names = [f"f{number:03}.txt" for number in range(130)]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    files = tuple(local_file(tmp_path / name) for name in names)
+    wanted = Publication(tag="v1", title="v1", notes="", files=files)
+    publisher(server).publish(wanted)
+    assert {a.name: a.data.decode() for a in server.public[0].assets} == {n: n for n in names}
+    before = server.count("POST", "uploads")
+    publisher(server).publish(wanted)
+    assert server.count("POST", "uploads") == before == len(names)
+
+
 def test_differences_name_both_sides(tmp_path: Path) -> None:
     (tmp_path / "ours").write_bytes(b"x")
     theirs = Asset(id=1, name="theirs", size=1, state="uploaded")

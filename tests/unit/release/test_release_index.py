@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +22,9 @@ from packaging.metadata import parse_email
 from pypi_simple import ProjectPage
 
 from llamawright.digest import sha256_bytes, sha256_file
+from llamawright.model.platform import Backend
+from llamawright.model.release import ReleaseTarget, TargetKind
+from llamawright.release import PlannedTarget, wheel_files
 from llamawright.release.index import (
     API_VERSION,
     JSON_TYPE,
@@ -32,9 +36,10 @@ from llamawright.release.index import (
     write_metadata,
 )
 from llamawright.release.wheels import WheelFacts, read_wheel
-from release_kit import write_wheel
+from release_kit import plan, planned, release_run, target, write_wheel
 
 BASE = "../../../"
+BACKENDS = (Backend.CPU, Backend.VULKAN)
 
 
 class Links(HTMLParser):
@@ -247,6 +252,24 @@ def test_uv_installs_from_a_backends_folder(released: Path, tmp_path: Path, back
         command = [uv, "pip", "install", "--no-cache", "--index-url", index, "--target", str(dest)]
         command += ["--python", sys.executable, "tiny-runtime"]
         assert installed(command, dest) == f"VALUE = '1.0+{backend}'"
+
+
+def test_a_whole_release_is_an_index(tmp_path: Path) -> None:
+    """What the release room makes is what pip installs from, nothing else beside it."""
+    kinds = [target(f"{b}-wheel", b, TargetKind.RUNTIME_WHEEL) for b in BACKENDS]
+    wanted = plan(*(planned_wheel(t) for t in kinds))
+    folder = release_run(tmp_path, wanted=wanted).make().folder
+    with served(folder) as (address, asked):
+        for backend in BACKENDS:
+            said = pip(f"{address}/index/{backend}/", tmp_path / f"site-{backend}")
+            assert said == f"VALUE = '1.0+{backend}'"
+    assert not [a for a in asked if "json" in a], "the HTML pages are enough"
+
+
+def planned_wheel(wanted: ReleaseTarget) -> PlannedTarget:
+    """Return a wheel target whose tag any machine can install."""
+    made = planned(wanted)
+    return replace(made, files=wheel_files(f"tiny_runtime-1.0+{wanted.backend}-py3-none-any"))
 
 
 def test_pip_reads_the_json_too(released: Path, tmp_path: Path) -> None:
