@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,8 +137,3 @@ def _unplanned(plan: ReleasePlan, folder: Path) -> Iterator[str]:
         for p in planned
         if not any(p.fits(n) for n in found)
     )
-
-
-def names_of(record: ReleaseRecord, roles: Sequence[FileRole]) -> tuple[str, ...]:
-    """Return the names of a release's files of some roles."""
-    return tuple(f.name for f in record.files if f.role in roles)
