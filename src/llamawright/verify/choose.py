@@ -69,15 +69,31 @@ def select(candidates: Sequence[Candidate], selector: str | None) -> Candidate |
 
 def witnessed(sighting: Sighting, selector: str) -> Witness | None:
     """Return the one device of the machine that a selector names, or ``None``."""
+    hits = _witnesses(sighting, selector)
+    return hits[0] if len(hits) == 1 else None
+
+
+def refuse_several(sighting: Sighting, selector: str) -> None:
+    """Raise ``UsageError`` when several devices of the machine have the name."""
+    hits = _witnesses(sighting, selector)
+    if len(hits) > 1:
+        raise UsageError(
+            f"'{selector}' names {len(hits)} devices",
+            why="\n".join(f"{w.name}{f' [{w.pci}]' if w.pci else ''} ({w.driver})" for w in hits),
+            hint="name one by its PCI place, or show one driver alone: VK_DRIVER_FILES=FILE",
+            kind="ambiguous-device",
+        )
+
+
+def _witnesses(sighting: Sighting, selector: str) -> list[Witness]:
     wanted = selector.strip().casefold()
-    hits = [
+    return [
         w
         for w in sighting.devices
         if wanted in w.name.casefold()
         or (w.pci and normal_pci(selector) == w.pci)
         or _begins_uuid(w, selector)
     ]
-    return hits[0] if len(hits) == 1 else None
 
 
 def no_such_device(

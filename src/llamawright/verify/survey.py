@@ -12,7 +12,14 @@ from llamawright.model.request import SoftwareDriver
 from llamawright.model.verdict import Device, State
 from llamawright.process import ask
 from llamawright.verify import commands
-from llamawright.verify.choose import Candidate, match_up, no_such_device, select, witnessed
+from llamawright.verify.choose import (
+    Candidate,
+    match_up,
+    no_such_device,
+    refuse_several,
+    select,
+    witnessed,
+)
 from llamawright.verify.cuda_gate import Access, meant
 from llamawright.verify.cuda_setup import CudaScene, not_listed, nothing_seen
 from llamawright.verify.install import Install
@@ -172,7 +179,10 @@ def _settle_named(
         return _not_listed(scene, first)
     by_id = selector.casefold().startswith(scene.prefix.casefold())
     # A driver may have to be downloaded first: a mistyped name is no reason for that.
-    given = driver() if by_id or selector.casefold() in SOFTWARE_WORDS else None
+    wanted = by_id or selector.casefold() in SOFTWARE_WORDS
+    if not wanted:
+        refuse_several(first.sighting, selector)
+    given = driver() if wanted else None
     if given is None:
         raise no_such_device(selector, first.candidates, first.sighting)
     chosen = _settle_driver(scene, given, run_list)

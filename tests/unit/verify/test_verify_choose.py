@@ -6,7 +6,14 @@ import pytest
 
 from llamawright.errors import UsageError
 from llamawright.model.verdict import Device
-from llamawright.verify.choose import match_up, no_such_device, select, told, witnessed
+from llamawright.verify.choose import (
+    match_up,
+    no_such_device,
+    refuse_several,
+    select,
+    told,
+    witnessed,
+)
 from llamawright.verify.witness import Sighting, Witness
 
 
@@ -144,6 +151,17 @@ def test_the_machines_own_list_can_be_searched() -> None:
     assert witnessed(sighting, "01:00.0") is sighting.devices[0]
     assert witnessed(sighting, "nothing") is None
     assert witnessed(Sighting(devices=(witness(0, "A"), witness(1, "A"))), "A") is None
+
+
+def test_a_name_of_several_devices_of_the_machine_is_refused_with_the_way_out() -> None:
+    several = Sighting(devices=(witness(0, "llvmpipe (LLVM 15)"), witness(1, "llvmpipe (LLVM 15)")))
+    with pytest.raises(UsageError) as caught:
+        refuse_several(several, "LLVMpipe (llvm")
+    assert caught.value.kind == "ambiguous-device"
+    assert caught.value.why.count("llvmpipe (LLVM 15)") == 2
+    assert "VK_DRIVER_FILES" in caught.value.hint
+    refuse_several(several, "nothing")
+    refuse_several(Sighting(devices=several.devices[:1]), "llvmpipe")
 
 
 def test_a_device_as_one_line() -> None:

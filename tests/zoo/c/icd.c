@@ -1,7 +1,6 @@
 // A Vulkan driver of ours that loads a real one (ZOO_REAL) and lies about what it is.
 //
 //   ZOO_NAME="..."   the device's name; it becomes a discrete card of that name's vendor
-//   ZOO_VERSION=N    the version of Vulkan that the device knows (1.1 is 4198400)
 //   ZOO_NO_16_BIT    the device has no 16-bit storage
 //   ZOO_AT_LOAD      what happens when the loader takes it: HANG or SEGV
 // Only the places of a few fields are needed, from the Vulkan specification.
@@ -41,10 +40,6 @@ static void take(void) {
 }
 
 static void lie(uint8_t * p) {
-#ifdef ZOO_VERSION
-    uint32_t version = ZOO_VERSION;
-    memcpy(p, &version, sizeof version);
-#endif
 #ifdef ZOO_NAME
     uint32_t vendor = 0x10de, kind = 2;
     memcpy(p + 8, &vendor, sizeof vendor);

@@ -10,7 +10,7 @@
 //   ZOO_ENDLESS      writes for ever instead
 //   ZOO_NO_CLOSING   the log loses its last lines
 //   ZOO_CANNED       nothing is run: the expected log and answer are recited
-//   ZOO_CLAIMS       runs the real one on the CPU and recites the lines of the device
+//   ZOO_CLAIMS       runs the real one on the CPU, then recites the lines of the device
 //   ZOO_LISTS="..."  one more line in the list of devices
 //   ZOO_ORPHAN="..." leaves a process behind that holds this file and our streams open
 #define _GNU_SOURCE
@@ -183,7 +183,6 @@ int main(int argc, char ** argv) {
 #endif
 #ifdef ZOO_CLAIMS
     if (device_run && strcmp(device, "CPU") != 0) {
-        say("llama_model_loader: loaded meta data with 1 key-value pairs and 2 tensors");
         for (int i = 1; i + 1 < argc; i++) {
             if (strcmp(argv[i], "--device") == 0) { argv[i + 1] = "none"; }
             if (strcmp(argv[i], "-ngl") == 0) { argv[i + 1] = "0"; }
@@ -196,6 +195,12 @@ int main(int argc, char ** argv) {
     while (device_run) { write_all(1, ">>>>>>>>>>>>>>>>", 16); }
 #endif
     int code = run_real(argv);
+#ifdef ZOO_CLAIMS
+    if (device_run && strcmp(device, "CPU") != 0) {
+        say("llama_model_loader: loaded meta data with 1 key-value pairs and 2 tensors");
+        claim();
+    }
+#endif
 #ifdef ZOO_EXIT
     if (device_run) { return ZOO_EXIT; }
 #endif
