@@ -48,11 +48,14 @@ def match_up(listed: Sequence[Device], sighting: Sighting) -> tuple[Candidate, .
 def select(candidates: Sequence[Candidate], selector: str | None) -> Candidate | None:
     """Return the device that is meant, ``None`` when there is none.
 
-    Without a selector that is the first hardware device. Raises ``UsageError`` when a name
+    Without a selector that is the first hardware device, one that ggml can use if there is any.
+    Raises ``UsageError`` when a name
     fits several.
     """
     if selector is None:
-        return next((c for c in candidates if not c.device.software), None)
+        hardware = [c for c in candidates if not c.device.software]
+        able = [c for c in hardware if c.witness is None or c.witness.usable]
+        return next(iter(able or hardware), None)
     for fits in (_by_id, _by_pci, _by_uuid, _by_name, _by_part):
         hits = [c for c in candidates if fits(c, selector.strip())]
         if len(hits) > 1:

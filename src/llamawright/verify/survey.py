@@ -27,7 +27,7 @@ from llamawright.verify.judge import Ruling, hint_of, rule_failure, run_failure
 from llamawright.verify.logs import read_devices, read_load
 from llamawright.verify.patterns import PatternSet
 from llamawright.verify.supervise import Finished
-from llamawright.verify.witness import Sighting, look
+from llamawright.verify.witness import Sighting, Witness, look
 
 VISIBLE = "GGML_VK_VISIBLE_DEVICES"
 SOFTWARE_WORDS = ("software", "llvmpipe", "lavapipe")
@@ -146,7 +146,10 @@ def settle(
     candidates = scene.cuda.ordered(first.candidates) if scene.cuda else first.candidates
     found = select(candidates, selector)
     if found is not None:
-        return Chosen(candidate=found, view=first, env={})
+        unusable = found.witness is not None and not found.witness.usable
+        return (
+            _unsupported(found.device) if unusable else Chosen(candidate=found, view=first, env={})
+        )
     if selector is not None:
         return _settle_named(scene, selector, first, run_list, driver)
     if first.sighting.hardware:
@@ -251,9 +254,7 @@ def _unverified(scene: Scene, seen: View) -> Ruling:
         return nothing_seen(sighting, seen.run.lines)
     unusable = [w for w in sighting.devices if not w.usable]
     if unusable:
-        names = ", ".join(w.name for w in unusable)
-        why = f"{names} has no 16-bit storage, which ggml needs"
-        return Ruling(state=State.CANNOT_VERIFY, failure="device-unsupported", why=why)
+        return _unsupported(*unusable)
     software = ", ".join(w.name for w in sighting.devices)
     why = f"only software devices: {software}" if software else sighting.told
     hint = f"--device '{sighting.devices[0].name}' proves it in software" if software else ""
@@ -263,6 +264,12 @@ def _unverified(scene: Scene, seen: View) -> Ruling:
         why=why or f"the artifact lists no {scene.backend} device",
         hint=hint or INSTALL_DRIVER,
     )
+
+
+def _unsupported(*devices: Witness | Device) -> Ruling:
+    names = ", ".join(d.name for d in devices)
+    why = f"{names} has no 16-bit storage, which ggml needs"
+    return Ruling(state=State.CANNOT_VERIFY, failure="device-unsupported", why=why)
 
 
 def load_error(module: Path, env: Mapping[str, str], seconds: float) -> str:

@@ -144,6 +144,26 @@ def test_a_device_without_16_bit_storage_cannot_be_verified(machine: Machine) ->
     assert "16-bit storage" in ruling.why
 
 
+@pytest.mark.parametrize("selector", [None, GPU, "Vulkan0"])
+def test_it_cannot_be_verified_even_when_the_artifact_lists_it(
+    machine: Machine, selector: str | None
+) -> None:
+    machine.listed = (GPU,)
+    machine.own = Sighting(devices=(witness(GPU, usable=False),))
+    ruling = machine.settle(selector)
+    assert isinstance(ruling, Ruling)
+    assert (ruling.state, ruling.failure) == (State.CANNOT_VERIFY, "device-unsupported")
+    assert GPU in ruling.why
+
+
+def test_a_card_that_ggml_can_use_comes_before_one_that_it_cannot(machine: Machine) -> None:
+    machine.listed = ("Old card", GPU)
+    machine.own = Sighting(devices=(witness("Old card", usable=False), witness(GPU, index=1)))
+    chosen = machine.settle()
+    assert isinstance(chosen, Chosen)
+    assert chosen.device.name == GPU
+
+
 def test_a_given_driver_that_shows_nothing_cannot_verify(machine: Machine) -> None:
     machine.with_driver = Sighting(problem="no-driver", told="libLLVM is missing")
     machine.hidden = ()
