@@ -23,10 +23,11 @@ from llamawright.verify.cuda_gate import Access
 from llamawright.verify.cuda_setup import make_cuda
 from llamawright.verify.device import ProvideDriver, choose_device
 from llamawright.verify.draft import Draft, limits_of
+from llamawright.verify.evidence import unmasked
 from llamawright.verify.gguf_header import GgufHeader, read_header
 from llamawright.verify.install import Install, lost_modules, missing_modules
 from llamawright.verify.judge import Ruling, hint_of
-from llamawright.verify.memory import watching
+from llamawright.verify.memory import MemoryWatch, watching
 from llamawright.verify.opening import Opened, open_install
 from llamawright.verify.operations import OperationRun, run_operations
 from llamawright.verify.patterns_cuda import CUDA_VARIABLES
@@ -192,8 +193,10 @@ class _Trial:
             types: tuple[TypeRuns, ...] = ()
             tested: tuple[OperationRun, ...] = ()
             if all(run.clean for run in first):
-                then = course.device(device, watch.sampler, live, len(first))
-            if then and all(run.clean for run in then):
+                then = course.device(
+                    device, watch.sampler, live, len(first), stop=lambda: _disguised(watch)
+                )
+            if then and all(run.clean for run in then) and not _disguised(watch):
                 before = len(first) + len(then)
                 types = run_types(course, (reference, device), watch.sampler, live, before)
                 if all(run.clean for each in types for run in each.runs):
@@ -212,6 +215,11 @@ class _Trial:
             sides=(reference, device),
             operations=tested,
         )
+
+
+def _disguised(watch: MemoryWatch) -> bool:
+    """Whether a card was seen to be a CPU: its verdict is known, and its runs take an hour."""
+    return bool(unmasked(watch.sampler.threads, watch.device))
 
 
 def with_limits(request: VerifyRequest, backend: Backend) -> VerifyRequest:

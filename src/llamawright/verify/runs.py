@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -107,13 +107,24 @@ class Course:
         runs.append(self.stage.run("reference probabilities", argv, side.env, on_device=False))
         return tuple(runs)
 
-    def device(self, side: Side, sample: Sample, meter: Meter, before: int) -> tuple[Finished, ...]:
-        """Run the prompts and compare the probabilities on the device; stops at a failed run."""
+    def device(
+        self,
+        side: Side,
+        sample: Sample,
+        meter: Meter,
+        before: int,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> tuple[Finished, ...]:
+        """Run the prompts and compare the probabilities on the device.
+
+        Stops at a failed run, and after a prompt when ``stop`` says that no more is needed.
+        """
         runs: list[Finished] = []
         for number, batch in enumerate(self.work.prompts):
             runs.append(self._greedy(side, number, batch, "device", sample=sample))
             meter.update(before + len(runs), note=runs[-1].task.name)
-            if not runs[-1].clean:
+            if not runs[-1].clean or stop():
                 return tuple(runs)
         program = side.install.program("llama-perplexity")
         for batch in self.work.batches:

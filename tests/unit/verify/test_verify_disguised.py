@@ -32,6 +32,12 @@ def test_its_crash_is_not_called_a_cards(bench: Bench) -> None:
     assert (verdict.state, verdict.failure) == (State.FAILED, "contradiction")
 
 
+@pytest.mark.usefixtures("renderer")
+def test_nothing_more_is_run_once_it_is_seen(bench: Bench) -> None:
+    names = [run.name for run in bench.prove().runs if run.name.startswith("device")]
+    assert names == ["device list", "device prompt 1"]
+
+
 def test_without_such_threads_a_crash_is_a_crash(bench: Bench) -> None:
     verdict = bench.prove({"at_first_token": "signal:11"})
     assert (verdict.state, verdict.failure) == (State.FAILED, "crashed")
