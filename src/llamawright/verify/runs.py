@@ -116,10 +116,7 @@ class Course:
         *,
         stop: Callable[[], bool] = lambda: False,
     ) -> tuple[Finished, ...]:
-        """Run the prompts and compare the probabilities on the device.
-
-        Stops at a failed run, and after a prompt when ``stop`` says that no more is needed.
-        """
+        """Run on the device; ends after a failed run, or the prompt after which it must stop."""
         runs: list[Finished] = []
         for number, batch in enumerate(self.work.prompts):
             runs.append(self._greedy(side, number, batch, "device", sample=sample))
