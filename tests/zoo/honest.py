@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -49,7 +48,6 @@ def honest_runs(keeper: Keeper, bases: Mapping[str, Base], count: int, *, device
         sys.stderr.flush()
         record = {"runs": number, "alarms": alarms, "results": rows}
         write_whole(keeper.folder / "honest.json", json.dumps(record, indent=2) + "\n")
-    shutil.rmtree(keeper.folder / "cages", ignore_errors=True)
     sys.stdout.write(f"{alarms} false alarms in {len(order)} honest runs\n")
     return 1 if alarms else 0
 

@@ -207,3 +207,19 @@ def test_honest_runs_take_software_seldom(
     order = plan({n: base(n) for n in names}, 20, hardware=hardware)
     assert len(order) == 20
     assert order.count("vulkan") == slow
+
+
+def test_honest_runs_count_false_alarms_and_leave_other_cages_alone(
+    counted: Counted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "store" / "zoo" / "cages" / "another"
+    other.mkdir(parents=True)
+    argv = words(tmp_path, "--honest", "2")
+    assert main(argv) == 0
+    assert counted.tried == ["honest-vulkan", "honest-vulkan"]
+    assert other.is_dir()
+    counted.seen["honest-vulkan"] = Named(state="failed", failure="crashed", exit=10)
+    assert main(argv) == 1
+    assert "2 false alarms in 2 honest runs" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "store" / "zoo" / "honest.json").read_text())
+    assert (kept["runs"], kept["alarms"]) == (2, 2)
