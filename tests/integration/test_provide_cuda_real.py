@@ -15,6 +15,7 @@ import ninja
 import pytest
 
 from llamawright.config import load_toolchains
+from llamawright.model.inventory import Role
 from llamawright.model.toolchain import Fact, ProvidedSet
 from llamawright.paths import data_root
 from llamawright.provide import provide_set
@@ -87,6 +88,22 @@ def test_cmake_takes_it_from_another_place(
     module = (build / "libproof.so").read_bytes()
     for name in (b"libcuda.so.1\0", Path(provided.fact(Fact.CUBLAS)).name.encode() + b"\0"):
         assert name in module
+
+
+def test_the_provided_compiler_does_nvccs_host_code(root: Path, tmp_path: Path) -> None:
+    """37 MB more: what a machine gets whose own gcc is newer than the toolkit."""
+    known = load_toolchains(data_root() / "toolchains")
+    gcc = next(s for s in known.sets if s.role is Role.HOST_CXX)
+    store = Store(Path(os.environ.get("LLAMAWRIGHT_TEST_STORE", tmp_path / "store")))
+    prefix = provide_set(gcc, store=store, toolchains=known, offline=False, reporter=Listener())
+    (tmp_path / "proof.cu").write_text(KERNEL)
+    compiler = prefix / gcc.fact(Fact.CXX)
+    run(
+        root / "bin" / "nvcc", "-ccbin", compiler, "-arch=sm_89", "-std=c++17", "-shared",
+        "-Xcompiler=-fPIC", tmp_path / "proof.cu", "-o", tmp_path / "proof.so",
+    )  # fmt: skip
+    comment = (tmp_path / "proof.so").read_bytes()
+    assert f"GCC: (Debian {gcc.version}".encode() in comment
 
 
 def run(*argv: object) -> None:

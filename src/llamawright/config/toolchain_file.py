@@ -28,7 +28,8 @@ from llamawright.model.toolchain import (
 
 LAYOUTS = (
     "debian-prefix", "debian-driver", "lunarg-tar", "lunarg-installer", "wheel", "cuda-wheels",
-    "cuda-debian", "cuda-redist", "debian-layers", "debian-program", "debian-sysroot",
+    "cuda-debian", "cuda-redist", "debian-layers", "debian-program",
+    "debian-compiler", "debian-sysroot",
 )  # fmt: skip
 
 

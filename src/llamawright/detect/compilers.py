@@ -8,6 +8,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from llamawright.detect import proof_sources
@@ -25,6 +26,7 @@ from llamawright.digest import sha256_file
 from llamawright.model import fit
 from llamawright.model.inventory import Fault, Found, Rejected, Role
 from llamawright.model.platform import System
+from llamawright.process import Result
 
 NAMED = ("auto", "gcc", "clang")
 VERSIONED = re.compile(r"(?P<stem>.*?)(?:-(?P<version>\d+))?(?:\.exe)?")
@@ -152,25 +154,44 @@ def _unfit(candidate: Candidate, around: Surroundings) -> Problem | None:
 
 def _compile(candidate: Candidate, around: Surroundings, folder: Path) -> dict[str, str] | Problem:
     """Compile, link and run a C and a C++17 program with threads; return what they printed."""
-    windows = around.platform.system is System.WINDOWS
     cc = c_compiler(candidate, around)
-    printed: dict[str, str] = {"c_compiler": str(cc), "c_sha256": sha256_file(cc)}
-    for compiler, name, text, standard in (
-        (cc, "proof.c", proof_sources.C_PROGRAM, "-std=c11"),
-        (candidate.path, "proof.cpp", proof_sources.CXX_PROGRAM, "-std=c++17"),
-    ):
-        source, program = folder / name, folder / f"{name}.exe"
-        source.write_text(text, encoding="utf-8")
-        links = () if windows else ("-pthread", "-lm")
-        argv = (str(compiler), standard, str(source), "-o", str(program), *links)
-        made = succeed(argv, around, seconds=around.long_s, cwd=folder)
-        if isinstance(made, Problem):
-            return Problem(made.fault, f"it cannot build a {standard[5:]} program: {made.reason}")
-        ran = succeed((str(program),), around, seconds=around.short_s, cwd=folder)
-        if isinstance(ran, Problem):
-            return _unrunnable(ran, folder)
-        printed |= dict(line.partition("=")[::2] for line in ran.stdout.splitlines())
-    return printed
+    # Side by side: this is the longest wait of a plan.
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="proof") as pool:
+        told = [
+            pool.submit(_program, compiler, source, standard, around, folder)
+            for compiler, source, standard in (
+                (cc, ("proof.c", proof_sources.C_PROGRAM), "-std=c11"),
+                (candidate.path, ("proof.cpp", proof_sources.CXX_PROGRAM), "-std=c++17"),
+            )
+        ]
+        c, cxx = (each.result() for each in told)
+    for proved in (c, cxx):
+        if isinstance(proved, Problem):
+            return proved
+    known = {"c_compiler": str(cc), "c_sha256": sha256_file(cc)}
+    return {**known, **_printed(c), **_printed(cxx)}
+
+
+def _program(
+    compiler: Path, source: tuple[str, str], standard: str, around: Surroundings, folder: Path
+) -> Result | Problem:
+    """Build one program and run it."""
+    name, text = source
+    path, program = folder / name, folder / f"{name}.exe"
+    path.write_text(text, encoding="utf-8")
+    links = () if around.platform.system is System.WINDOWS else ("-pthread", "-lm")
+    argv = (str(compiler), standard, str(path), "-o", str(program), *links)
+    made = succeed(argv, around, seconds=around.long_s, cwd=folder)
+    if isinstance(made, Problem):
+        return Problem(made.fault, f"it cannot build a {standard[5:]} program: {made.reason}")
+    ran = succeed((str(program),), around, seconds=around.short_s, cwd=folder)
+    return _unrunnable(ran, folder) if isinstance(ran, Problem) else ran
+
+
+def _printed(ran: Result | Problem) -> dict[str, str]:
+    """Return what a program said of itself, one name and value a line."""
+    lines = [] if isinstance(ran, Problem) else ran.stdout.splitlines()
+    return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
 def _unrunnable(problem: Problem, folder: Path) -> Problem:

@@ -25,6 +25,7 @@ class Role(StrEnum):
     CUDA = "cuda toolkit"
     LAYERS = "vulkan validation layers"
     DEBUGGER = "debugger"
+    HOST_CXX = "compiler for nvcc's host code"
     SYSROOT = "old system to compile against"
 
 

@@ -33,6 +33,7 @@ class Fact(StrEnum):
     SPIRV_HEADERS_DIR = "spirv_headers_dir"
     SPIRV_INCLUDE_DIR = "spirv_include_dir"
     CAPABILITIES = "capabilities"
+    CXX = "cxx"
     NVCC = "nvcc"
     CUDA_ROOT = "cuda_root"
     CUDA_CODES = "cuda_codes"
@@ -89,8 +90,8 @@ class ProvidedSet:
 
     ``layout`` names the code that unpacks it and makes wrappers (``debian-prefix``,
     ``debian-driver``, ``lunarg-tar``, ``lunarg-installer``, ``wheel``, ``cuda-wheels``,
-    ``cuda-debian``, ``cuda-redist``, ``debian-layers``, ``debian-program``). ``platforms`` are
-    tags such as ``linux_x86_64``. ``facts`` are known before it is unpacked (header
+    ``cuda-debian``, ``cuda-redist``, ``debian-layers``, ``debian-program``,
+    ``debian-compiler``, ``debian-sysroot``). ``platforms`` are tags such as ``linux_x86_64``. ``facts`` are known before it is unpacked (header
     version, glslc version …), by the names of ``Fact``. ``glibc`` is the least version the
     machine itself must have (empty: any, or not a glibc system). ``digest`` is over all of
     it and is the set's key on the store's shelf ``tools``.

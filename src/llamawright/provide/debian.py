@@ -29,7 +29,7 @@ def unpack_prefix(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) ->
 
     The wrapper finds the prefix by its own place, so the store can be moved as a whole.
     """
-    _unpack(provided, blobs, root, PARTS)
+    unpack_parts(provided, blobs, root, PARTS)
     loaders = sorted(root.glob("usr/lib/*/ld-linux-*.so.*"))
     if not loaders:
         raise _lacks(provided, "a program loader (libc6)")
@@ -50,7 +50,7 @@ def unpack_driver(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) ->
 
     A hardware driver beside it would be probed too, on machines it was not made for.
     """
-    _unpack(provided, blobs, root, DRIVER_PARTS)
+    unpack_parts(provided, blobs, root, DRIVER_PARTS)
     kept = 0
     for icd in sorted(root.glob("usr/share/vulkan/icd.d/*.json")):
         name = Path(_library(icd)).name
@@ -68,7 +68,7 @@ def unpack_driver(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) ->
 
 def unpack_layers(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) -> None:
     """Unpack validation layers; each file that describes one names its library by its place."""
-    _unpack(provided, blobs, root, LAYER_PARTS)
+    unpack_parts(provided, blobs, root, LAYER_PARTS)
     described = sorted(root.glob("usr/share/vulkan/explicit_layer.d/*.json"))
     if not described:
         raise _lacks(provided, "a layer's description")
@@ -85,12 +85,13 @@ def unpack_layers(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) ->
 
 def unpack_program(provided: ProvidedSet, blobs: tuple[Path, ...], root: Path) -> None:
     """Unpack programs with the libraries that are theirs alone; nothing is rewritten."""
-    _unpack(provided, blobs, root, PROGRAM_PARTS)
+    unpack_parts(provided, blobs, root, PROGRAM_PARTS)
 
 
-def _unpack(
+def unpack_parts(
     provided: ProvidedSet, blobs: tuple[Path, ...], root: Path, parts: tuple[str, ...]
 ) -> None:
+    """Unpack the named folders of all packages of a set, and their licences."""
     for file, blob in zip(provided.files, blobs, strict=True):
         copyright_file = f"usr/share/doc/{file.package}/copyright"
         what = f"{file.package} {file.version}"

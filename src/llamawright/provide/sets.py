@@ -10,7 +10,7 @@ from llamawright.digest import plain
 from llamawright.errors import LlamawrightError
 from llamawright.model.ports import Reporter
 from llamawright.model.toolchain import ProvidedSet, Toolchains
-from llamawright.provide import cuda, debian, lunarg, sysroot, wheel
+from llamawright.provide import cuda, debian, host_compiler, lunarg, sysroot, wheel
 from llamawright.provide.files import fetch_files
 from llamawright.provide.tools import RECORD, SHELF, prove
 from llamawright.store import Store
@@ -62,6 +62,7 @@ UNPACKERS: Mapping[str, Callable[[ProvidedSet, tuple[Path, ...], Path], None]] =
     "debian-driver": debian.unpack_driver,
     "debian-layers": debian.unpack_layers,
     "debian-program": debian.unpack_program,
+    "debian-compiler": host_compiler.unpack_compiler,
     "debian-sysroot": sysroot.unpack_sysroot,
     "lunarg-tar": lunarg.unpack_tar,
     "lunarg-installer": lunarg.run_installer,

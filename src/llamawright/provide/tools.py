@@ -16,6 +16,7 @@ from llamawright.provide.cuda_proof import prove_compiling, prove_toolkit
 from llamawright.provide.debugging import prove_debugger, prove_layers
 from llamawright.provide.driver import prove_driver
 from llamawright.provide.glslc import prove_glslc
+from llamawright.provide.host_compiler import prove_host_compiler
 from llamawright.provide.sysroot import prove_sysroot
 from llamawright.store import Store
 
@@ -31,6 +32,7 @@ PATHS = (
 LOOKS: Mapping[Role, tuple[str, Callable[[Path], str]]] = {
     Role.LAYERS: ("layer", prove_layers),
     Role.DEBUGGER: ("program", prove_debugger),
+    Role.HOST_CXX: ("cxx", prove_host_compiler),
     Role.SYSROOT: ("headers", prove_sysroot),
 }
 
@@ -58,7 +60,7 @@ def prove(
             device = prove_driver(root)
             facts = (("api_version", device.api), ("device", device.name))
             return (_found(provided, root, facts=facts),)
-        case Role.LAYERS | Role.DEBUGGER | Role.SYSROOT:
+        case Role.LAYERS | Role.DEBUGGER | Role.SYSROOT | Role.HOST_CXX:
             name, looked = LOOKS[provided.role]
             return (_found(provided, root, facts=((name, looked(root)),)),)
         case Role.CUDA:

@@ -17,7 +17,7 @@ from llamawright.model.request import Request
 from llamawright.model.toolchain import Toolchains
 from llamawright.resolve.choice import Field, conflict_of
 from llamawright.resolve.cuda_codes import Wanted, planned_codes, wanted_codes
-from llamawright.resolve.cuda_side import CudaSide, cuda_plan, least_driver
+from llamawright.resolve.cuda_side import CudaSide, HostCompiler, cuda_plan, least_driver
 from llamawright.resolve.cuda_toolkits import PROVIDED, Toolkit, toolkits
 
 AUTO = "auto"
@@ -47,7 +47,7 @@ class _Judged:
 
     toolkit: Toolkit
     codes: tuple[GpuCode, ...]
-    host: Found | None
+    host: HostCompiler | None
     notes: tuple[str, ...]
     against: tuple[Conflict, ...]
 
@@ -76,7 +76,8 @@ def choose_cuda(
         return None, (_unusable(asked, allowed, every),), ()
     best = max(fitting, key=lambda j: _rank(j.toolkit, asked.gpus))
     plan = cuda_plan(best.toolkit, best.codes, rule, request.platform.system, field.toolchains)
-    side = CudaSide(toolkit=best.toolkit, host=best.host, plan=plan, cache=launcher)
+    own = best.host or HostCompiler()
+    side = CudaSide(toolkit=best.toolkit, host=own, plan=plan, cache=launcher)
     return side, (), (*wanted.warnings, *best.notes, *_warnings(best, asked))
 
 
@@ -97,17 +98,22 @@ def _judge(toolkit: Toolkit, asked: _Question) -> _Judged:
 
 def host_compiler(
     toolkit: Toolkit, request: Request, field: Field, compiler: Found | None
-) -> Found | None:
+) -> HostCompiler | None:
     """Return what nvcc calls for host code: the build's own compiler, else one it accepts.
 
-    A compiler that was named is never replaced behind the user's back.
+    One that is installed goes before one that is provided. A compiler that was named is
+    never replaced behind the user's back.
     """
     if compiler is None or toolkit.takes(compiler):
-        return compiler
+        return HostCompiler(found=compiler)
     if request.compiler != AUTO:
         return None
     others = [f for f in field.usable(Role.CXX) if f.name == "gcc" and toolkit.takes(f)]
-    return max(others, key=lambda f: Version(f.version), default=None)
+    if others:
+        return HostCompiler(found=max(others, key=lambda f: Version(f.version)))
+    sets = [a for a in field.inventory.providing(Role.HOST_CXX) if toolkit.takes_gcc(a.version)]
+    newest = max(sets, key=lambda a: Version(a.version), default=None)
+    return HostCompiler(provided=newest) if newest else None
 
 
 def _unknown_codes(toolkit: Toolkit, codes: tuple[GpuCode, ...]) -> Iterator[Conflict]:
@@ -168,6 +174,7 @@ def _no_host(toolkit: Toolkit, field: Field) -> Conflict:
         cures=(
             f"install gcc {most} or older (Debian, Ubuntu: apt install g++-{most})",
             "name a compiler that fits: --compiler FILE",
+            "leave --compiler out: one that fits is found, or gcc 12 provided where it can be",
         ),
         kind="cuda-host-compiler",
     )
@@ -256,11 +263,13 @@ def _warnings(best: _Judged, asked: _Question) -> Iterator[str]:
 
 
 def _of_host(best: _Judged, compiler: Found | None) -> Iterator[str]:
-    if best.host is not None and compiler is not None and best.host != compiler:
-        yield (
-            f"nvcc compiles host code with {best.host.path}: {best.toolkit.told} does not take "
-            f"{compiler.name} {compiler.version}"
-        )
+    host = best.host
+    if host is None or compiler is None or host.found == compiler:
+        return
+    yield (
+        f"nvcc compiles host code with {host.told}: {best.toolkit.told} does not take "
+        f"{compiler.name} {compiler.version}"
+    )
 
 
 def _of_toolkit(toolkit: Toolkit, asked: _Question) -> Iterator[str]:

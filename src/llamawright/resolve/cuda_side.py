@@ -11,7 +11,7 @@ from llamawright.model.inventory import Available, Found
 from llamawright.model.plan import KeyPart
 from llamawright.model.platform import Platform, System
 from llamawright.model.recipe import BackendRule, CudaRule, Option
-from llamawright.model.toolchain import Toolchains
+from llamawright.model.toolchain import Fact, Toolchains
 from llamawright.resolve.cuda_toolkits import Toolkit
 from llamawright.resolve.sides import cmake_path
 
@@ -22,11 +22,46 @@ PACKED_MODES, PACKED_DRIVER, PACKED_SINCE = ("size", "balance"), "12.4", Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostCompiler:
+    """What nvcc calls for host code: one that is installed, or a set; neither in a plan without.
+
+    Only the CUDA module's host code sees it. Its objects meet the build's own compiler's in
+    ``libggml-base`` alone, through C functions: nothing of libstdc++ crosses that border.
+    """
+
+    found: Found | None = None
+    provided: Available | None = None
+
+    @property
+    def path(self) -> str:
+        """Return its path, empty when there is none."""
+        if self.provided is not None:
+            return (self.provided.root / self.provided.fact(Fact.CXX)).as_posix()
+        return self.found.path.as_posix() if self.found else ""
+
+    @property
+    def told(self) -> str:
+        """Return it as a warning names it."""
+        if self.provided is None:
+            return self.path
+        size = f", {self.provided.size / 1e6:,.0f} MB to download"
+        return f"gcc {self.provided.version} (provided{'' if self.provided.present else size})"
+
+    @property
+    def identity(self) -> str:
+        """Return what a key holds of it: no path of the store."""
+        if self.provided is not None:
+            return f"{self.provided.name} {self.provided.version} set {self.provided.digest}"
+        own = self.found
+        return f"{own.name} {own.version} {self.path} {own.sha256}" if own else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CudaSide:
     """A toolkit with the code it is to compile and the compiler for host code."""
 
     toolkit: Toolkit
-    host: Found | None
+    host: HostCompiler
     plan: CudaPlan
     cache: Found | None = None
 
@@ -38,7 +73,8 @@ class CudaSide:
     @property
     def provisions(self) -> tuple[Available, ...]:
         """Return what must be provided first."""
-        return self.toolkit.provisions
+        own = self.host.provided
+        return (*self.toolkit.provisions, *((own,) if own else ()))
 
     @property
     def facts(self) -> dict[str, str]:
@@ -48,12 +84,10 @@ class CudaSide:
     @property
     def parts(self) -> tuple[KeyPart, ...]:
         """Return what the module depends on, without any path of the store."""
-        host = self.host
-        told = f"{host.name} {host.version} {host.path.as_posix()} {host.sha256}" if host else ""
         return (
             self.toolkit.part,
             KeyPart(name="cuda code", value=" ".join(c.cmake for c in self.plan.codes)),
-            KeyPart(name="cuda host compiler", value=told),
+            KeyPart(name="cuda host compiler", value=self.host.identity),
             KeyPart(name="cuda libraries", value="bundled" if self.plan.bundled else "system"),
         )
 
@@ -64,9 +98,9 @@ class CudaSide:
             ("CMAKE_CUDA_COMPILER", kit.nvcc, "FILEPATH", "the toolkit of the plan"),
             ("CUDAToolkit_ROOT", kit.root, "PATH", "its headers and libraries, and no others"),
         ]
-        if self.host is not None:
-            path, why = self.host.path.as_posix(), "a compiler that the toolkit accepts"
-            entries.append(("CMAKE_CUDA_HOST_COMPILER", path, "FILEPATH", why))
+        if self.host.path:
+            why = "a compiler that the toolkit accepts"
+            entries.append(("CMAKE_CUDA_HOST_COMPILER", self.host.path, "FILEPATH", why))
         if kit.cccl:
             why = "CCCL lies apart in this toolkit"
             entries.append(("CMAKE_CUDA_STANDARD_INCLUDE_DIRECTORIES", kit.cccl, "PATH", why))

@@ -76,8 +76,14 @@ class Toolkit:
 
     def takes(self, compiler: Found) -> bool:
         """Whether its headers accept a host compiler."""
-        most = {"gcc": self.gcc_max, "clang": self.clang_max}.get(compiler.name, 0)
+        if compiler.name == "gcc":
+            return self.takes_gcc(compiler.version)
+        most = self.clang_max if compiler.name == "clang" else 0
         return not most or Version(compiler.version).major <= most
+
+    def takes_gcc(self, version: str) -> bool:
+        """Whether its headers accept this gcc."""
+        return not self.gcc_max or Version(version).major <= self.gcc_max
 
 
 def toolkits(field: Field) -> Iterator[Toolkit]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from llamawright.errors import ExitCode, LlamawrightError
 from llamawright.model.cuda import GpuCode, Gpus, Presence
-from llamawright.model.inventory import Fault, Inventory, Role
+from llamawright.model.inventory import Available, Fault, Inventory, Role
 from llamawright.model.plan import Plan
 from llamawright.model.request import Request
 from llamawright.model.toolchain import Fact
@@ -256,6 +257,56 @@ def test_else_the_newest_that_it_takes_and_says_so() -> None:
     made = plan(with_compilers(14, 11, 12), wanted("89"))
     assert option(made, "CMAKE_CUDA_HOST_COMPILER") == gcc(12)
     assert any("does not take gcc 14.2.0" in w for w in made.warnings)
+
+
+GCC_12 = Available(
+    role=Role.HOST_CXX, name="gcc-12-set", version="12.2.0", digest="c" * 64, size=37_000_000,
+    root=Path("/store/tools/gcc"), present=False, facts=((Fact.CXX, "usr/bin/g++-12"),),
+)  # fmt: skip
+
+
+def providing(seen: Inventory, *sets: Available) -> Inventory:
+    return replace(seen, available=(*seen.available, *sets))
+
+
+def test_else_one_is_provided_and_told_with_its_size() -> None:
+    made = plan(providing(with_compilers(15), GCC_12), wanted("89"))
+    assert option(made, "CMAKE_CUDA_HOST_COMPILER") == "/store/tools/gcc/usr/bin/g++-12"
+    own = made.tool(Role.CXX)
+    assert own is not None
+    assert own.version == "15.2.0"
+    assert GCC_12 in made.provisions
+    told = next(w for w in made.warnings if "nvcc compiles host code" in w)
+    assert "gcc 12.2.0 (provided, 37 MB to download)" in told
+    assert "does not take gcc 15.2.0" in told
+
+
+def test_what_is_installed_goes_before_what_is_provided() -> None:
+    made = plan(providing(with_compilers(15, 11), GCC_12), wanted("89"))
+    assert option(made, "CMAKE_CUDA_HOST_COMPILER") == gcc(11)
+    assert GCC_12 not in made.provisions
+
+
+def test_a_provided_one_that_is_too_new_as_well_is_none() -> None:
+    newer = replace(GCC_12, version="14.2.0")
+    assert refusal(providing(with_compilers(15), newer), wanted("89")).kind == "cuda-host-compiler"
+    made = plan(providing(with_compilers(15), newer, GCC_12), wanted("89"))
+    assert GCC_12 in made.provisions
+
+
+def test_a_named_compiler_is_not_replaced_by_a_provided_one() -> None:
+    asked = replace(wanted("89"), compiler=gcc(15))
+    error = refusal(providing(with_compilers(15), GCC_12), asked)
+    assert error.kind == "cuda-host-compiler"
+    assert "leave --compiler out" in error.hint
+
+
+def test_the_key_knows_a_provided_compiler_and_not_its_place() -> None:
+    here = plan(providing(with_compilers(15), GCC_12), wanted("89"))
+    moved = replace(GCC_12, root=Path("/elsewhere"))
+    assert plan(providing(with_compilers(15), moved), wanted("89")).key == here.key
+    other = replace(GCC_12, digest="d" * 64)
+    assert plan(providing(with_compilers(15), other), wanted("89")).key != here.key
 
 
 def test_no_accepted_compiler_is_a_conflict_with_the_package_to_install() -> None:
