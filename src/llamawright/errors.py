@@ -103,10 +103,8 @@ class DownloadError(LlamawrightError):
     code = ExitCode.DOWNLOAD
 
 
-class PublishError(LlamawrightError):
+class PublishError(DownloadError):
     """A server did not take the release, or holds something else under its name."""
-
-    code = ExitCode.DOWNLOAD
 
 
 class PatchError(LlamawrightError):

@@ -22,6 +22,7 @@ from llamawright.config import (
     locate_recipe,
 )
 from llamawright.detect import cuda_notes, detect_platform, take_inventory, vulkan_notes
+from llamawright.digest import sha256_file
 from llamawright.errors import ToolMissingError
 from llamawright.model.artifact import Artifact
 from llamawright.model.built import BuiltTree, StageTiming
@@ -306,6 +307,14 @@ class Pipeline:
             pin, store=self.store, offline=self.wanted.offline, reporter=self.reporter
         )
 
+    def _pinned_model(self) -> bool:
+        """Whether the model of the proof is the recipe's, also when it was named as a file."""
+        named, pin = self.wanted.model, self.recipe.verification.model
+        if named is None:
+            return True
+        sized = named.is_file() and named.stat().st_size == pin.size
+        return sized and sha256_file(named) == pin.sha256
+
     @property
     def provider(self) -> Callable[[], SoftwareDriver | None] | None:
         """Return what brings a software driver when the machine has no device of its own."""
@@ -341,7 +350,7 @@ class Pipeline:
         return VerifyRequest(
             artifact=path,
             model=wanted.model or self._model(),
-            model_sha256="" if wanted.model else verification.model.sha256,
+            model_sha256=verification.model.sha256 if self._pinned_model() else "",
             verification=verification,
             rules=self.recipe.backends,
             platform=self.platform,

@@ -92,6 +92,10 @@ def _dispatch(flags: Namespace, store: Path, console: Console, stamp: RunStamp |
             from llamawright.cli.make import build  # noqa: PLC0415 - heavy rooms on demand
 
             return build(flags, store, console, stamp)
+        case "verify" if flags.on:
+            from llamawright.cli.verify_on import verify_on  # noqa: PLC0415
+
+            return verify_on(flags, store, console)
         case "verify":
             from llamawright.cli.make import verify  # noqa: PLC0415
 

@@ -111,8 +111,11 @@ def _verify(verbs: Verbs) -> None:
     add = verb.add_argument
     links = "folder with wheels that a wheel depends on, besides its own folder; repeatable"
     add("--find-links", action="append", metavar="DIR", help=links)
+    on = "prove it on another machine: ssh://[user@]host[:port]; its verdict is brought here"
+    add("--on", metavar="ADDRESS", help=on)
     soak = "then run again and again for so long (20m, 72h); started again, it goes on"
     add("--soak", metavar="TIME", help=soak)
+    _investigate_flags(verb)
     reference = "also measure its speed against this artifact's, or folder's of binaries"
     add("--against", type=Path, metavar="REF", help=reference)
     least = "fail as too slow below this share of REF's speed (default: 0.95)"
