@@ -107,6 +107,12 @@ def release(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def repro(session: nox.Session) -> None:
+    """Build twice on two made-up machines and compare byte for byte: -- cpu | --files A B."""
+    llamawright(session, "repro")
+
+
+@nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run all quick tests, on two cores; they need no compiler, GPU or network."""
     python(session, "-m", "pytest", "-n", "2", *session.posargs)

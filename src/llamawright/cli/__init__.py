@@ -39,6 +39,7 @@ RUNNERS = {
     "fetch": "keep",
     "gc": "keep",
     "release": "release",
+    "repro": "repro",
 }
 NOTE_VARIABLE = "NOX_LLAMAWRIGHT_LAST_LINE"
 

@@ -30,6 +30,7 @@ def make_parser() -> argparse.ArgumentParser:
     _patch(verbs)
     _keep(verbs)
     _release(verbs)
+    _repro(verbs)
     return parser
 
 
@@ -227,3 +228,20 @@ def _release(verbs: Verbs) -> None:
     add("--github-api", metavar="URL", help="address of the REST API (default: GitHub's own)")
     add("--commitish", metavar="REF", help="where the tag goes if there is none yet")
     add("--prerelease", action="store_true", help="mark it as a pre-release on GitHub")
+
+
+def _repro(verbs: Verbs) -> None:
+    text = "build twice on two made-up machines, or take two files, and compare byte for byte"
+    verb = _verb(verbs, "repro", text)
+    backends = "build this twice, in fresh stores, with another user, date, umask, locale and host"
+    verb.add_argument("backend", nargs="?", choices=BACKENDS, help=backends)
+    _plan_flags(verb)
+    _floor_flag(verb)
+    add = verb.add_argument
+    files = "compare these two archives, wheels or single files; nothing is built"
+    add("--files", nargs=2, type=Path, metavar="FILE", help=files)
+    strip = "what strip removes may differ (always so with CUDA)"
+    add("--after-strip", action="store_true", help=strip)
+    work = "where both sides are made and kept (default: in the store, removed when identical)"
+    add("--work", type=Path, metavar="DIR", help=work)
+    add("--no-wheel", action="store_true", help="compare the archives only")
