@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import sys
@@ -46,7 +47,8 @@ class Keeper:
     def try_mutant(self, mutant: Mutant, base: Base, key: str) -> Result:
         """Make a mutant, let the tool judge it, and look what was left behind."""
         began = time.monotonic()
-        room = self.folder / "cages" / mutant.name
+        # Two artifacts may be tried at once.
+        room = self.folder / "cages" / f"{base.backend}-{mutant.name}"
         shutil.rmtree(room, ignore_errors=True)
         room.mkdir(parents=True)
         seen, why, fault, skipped = Named(state="", failure="", exit=0), "", "", ""
@@ -136,8 +138,9 @@ class Keeper:
 
 
 def child_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return a clean environment in which this very package is found."""
-    return base_environment({"PYTHONPATH": str(SOURCE_ROOT), **extra})
+    """Return a clean environment in which this very package is found, and what it needs."""
+    own = [str(SOURCE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return base_environment({"PYTHONPATH": os.pathsep.join(own), **extra})
 
 
 def short_recipe(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -12,9 +13,17 @@ import pytest
 
 from llamawright.config import load_recipe
 from zoo import drive
+from zoo.base import Base
 from zoo.changes import Cage
-from zoo.compiling import Compiler, find_headers
-from zoo.drive import Keeper, left_behind, read_result, short_recipe
+from zoo.compiling import CannotCompileError, Compiler, find_headers
+from zoo.drive import (
+    SOURCE_ROOT,
+    Keeper,
+    child_environment,
+    left_behind,
+    read_result,
+    short_recipe,
+)
 from zoo.model import Named
 from zoo_kit import good_base, mutant
 
@@ -81,6 +90,28 @@ def keeper(folder: Path) -> Keeper:
     return Keeper(
         store=folder / "store", folder=folder / "zoo", compiler=Compiler(program="", headers=None)
     )
+
+
+def test_a_mutant_of_two_artifacts_has_a_room_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms = []
+
+    def seen(_keeper: Keeper, _base: Base, room: Path) -> Cage:
+        rooms.append(room)
+        raise CannotCompileError("enough was seen")
+
+    monkeypatch.setattr(Keeper, "_cage", seen)
+    base = good_base(tmp_path)
+    for backend in ("cuda", "vulkan"):
+        keeper(tmp_path).try_mutant(mutant(), replace(base, backend=backend), "key")
+    assert rooms[0] != rooms[1]
+
+
+def test_the_tool_finds_what_this_interpreter_was_led_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/opt/site")
+    own, more = child_environment({})["PYTHONPATH"].split(os.pathsep)
+    assert (Path(own), more) == (SOURCE_ROOT, "/opt/site")
 
 
 def test_an_archive_cut_short_is_called_so_by_the_real_command(tmp_path: Path) -> None:
