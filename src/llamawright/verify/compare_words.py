@@ -71,7 +71,11 @@ def finding_words(measure: Measure) -> str:
         few = min(len(measure.a), len(measure.b)) < MIN_ROUNDS
         needs = measure.rounds_needed
         why = f"too few rounds, needs {needs}" if few else f"too noisy, needs {needs} rounds"
-        return f"{mark} no difference seen: {why}"
+        # The interval alone would call it one: it is not sure enough, and not nothing either.
+        low, high = measure.low, measure.high
+        apart = low is not None and high is not None and not low <= 1 <= high
+        seen = "perhaps a difference" if apart else "no difference seen"
+        return f"{'?' if apart else mark} {seen}: {why}"
     return f"{mark} {word}"
 
 

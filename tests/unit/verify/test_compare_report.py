@@ -124,6 +124,10 @@ class TestWords:
         assert ratio_words(NOISY) == "1.100 (0.800 to 1.500)"
         assert ratio_words(UNKNOWN) == "-"
 
+    def test_what_the_interval_sees_and_the_test_doubts_is_told_as_a_doubt(self) -> None:
+        doubt = replace(NOISY, ratio=1.716, low=1.614, high=2.24)
+        assert finding_words(doubt) == "? perhaps a difference: too noisy, needs 42 rounds"
+
     def test_a_ratio_by_next_to_nothing_is_not_told_to_the_last_digit(self) -> None:
         far = replace(NOISY, ratio=296.596, low=37.379, high=3405661603.0)
         assert ratio_words(far) == "297 (37.379 to more than 1000)"
