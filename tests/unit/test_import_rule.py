@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "llamawright"
 FOUNDATION = {"model", "process", "store", "transfer", "errors", "digest", "codec", "paths"}
 ROOMS = {
     "config", "detect", "resolve", "provide", "fetch", "patching", "build", "package", "verify",
-    "release", "remote",
+    "release", "remote", "upstream", "attest",
 }  # fmt: skip
 KNOWS_ALL = {"pipeline", "cli", "console", "stamp", "__main__", "__init__"}
 MAY_IMPORT = {
