@@ -39,6 +39,9 @@ RUNNERS = {
     "fetch": "keep",
     "gc": "keep",
     "release": "release",
+    "attest": "attest",
+    "keygen": "attest",
+    "check": "check",
     "repro": "repro",
 }
 NOTE_VARIABLE = "NOX_LLAMAWRIGHT_LAST_LINE"

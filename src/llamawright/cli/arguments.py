@@ -31,6 +31,8 @@ def make_parser() -> argparse.ArgumentParser:
     _keep(verbs)
     _release(verbs)
     _repro(verbs)
+    _attest(verbs)
+    _check(verbs)
     return parser
 
 
@@ -245,3 +247,42 @@ def _repro(verbs: Verbs) -> None:
     work = "where both sides are made and kept (default: in the store, removed when identical)"
     add("--work", type=Path, metavar="DIR", help=work)
     add("--no-wheel", action="store_true", help="compare the archives only")
+
+
+def _attest(verbs: Verbs) -> None:
+    phrase = "file with the key's passphrase (default: $LLAMAWRIGHT_KEY_PASSPHRASE)"
+    keygen = _verb(verbs, "keygen", "make a pair of keys to sign with; never overwrites one")
+    keygen.add_argument("folder", type=Path, metavar="DIR", help="where the two files go")
+    keygen.add_argument("--passphrase-file", type=Path, metavar="FILE", help=phrase)
+    text = "write and sign SBOM, provenance and verdict of an archive or wheel"
+    verb = _verb(verbs, "attest", text)
+    add = verb.add_argument
+    add("file", type=Path, help="the archive or wheel, as it will be shipped")
+    add("--verdict", type=Path, metavar="FILE", help="its verdict (default: the one beside it)")
+    key = "private key to sign with (Ed25519, PEM); repeatable"
+    add("--key", type=Path, action="append", metavar="FILE", help=key)
+    add("--passphrase-file", type=Path, metavar="FILE", help=phrase)
+    add("--sigstore", action="store_true", help="sign with the identity of a hosted CI's job")
+    add("--unsigned", action="store_true", help="sign nothing: proves nothing to anybody else")
+    add("--builder", metavar="URI", help="who built it (default: somebody's own machine)")
+    add("--invocation", metavar="ID", help="the job that built it, such as its address")
+    add("--started", metavar="TIME", help="when the build began, as 2026-10-01T12:00:00Z")
+    add("--finished", metavar="TIME", help="when it ended")
+
+
+def _check(verbs: Verbs) -> None:
+    text = "check an archive or wheel and all that is said about it, offline"
+    verb = _verb(verbs, "check", text)
+    add = verb.add_argument
+    add("file", type=Path, help="the archive or wheel; its statements lie beside it")
+    trust = "public key of somebody you trust; every statement must be signed then; repeatable"
+    add("--trust", type=Path, action="append", metavar="KEY.pub", help=trust)
+    add("--identity", metavar="NAME", help="trust this identity in Sigstore's bundles")
+    add("--issuer", metavar="URL", help="who vouches for that identity")
+    root = "file with Sigstore's own keys (default: those in the library)"
+    add("--sigstore-root", type=Path, metavar="FILE", help=root)
+    parts = ("sha256", "sbom", "provenance")
+    need = "what must be there besides the verdict; repeatable"
+    add("--require", choices=parts, action="append", help=need)
+    add("--require-hardware", action="store_true", help="a software device is not enough")
+    add("--max-age", type=float, metavar="DAYS", help="refuse an older verdict")
