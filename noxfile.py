@@ -113,6 +113,12 @@ def repro(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def bump(session: nox.Session) -> None:
+    """Tell how a new upstream release differs from the pinned one: -- VERSION [--build vulkan]."""
+    llamawright(session, "bump")
+
+
+@nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run all quick tests, on two cores; they need no compiler, GPU or network."""
     python(session, "-m", "pytest", "-n", "2", *session.posargs)

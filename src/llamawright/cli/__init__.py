@@ -43,6 +43,7 @@ RUNNERS = {
     "keygen": "attest",
     "check": "check",
     "repro": "repro",
+    "bump": "bump",
 }
 NOTE_VARIABLE = "NOX_LLAMAWRIGHT_LAST_LINE"
 

@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     _repro(verbs)
     _attest(verbs)
     _check(verbs)
+    _bump(verbs)
     return parser
 
 
@@ -286,3 +287,21 @@ def _check(verbs: Verbs) -> None:
     add("--require", choices=parts, action="append", help=need)
     add("--require-hardware", action="store_true", help="a software device is not enough")
     add("--max-age", type=float, metavar="DAYS", help="refuse an older verdict")
+
+
+def _bump(verbs: Verbs) -> None:
+    text = "measure a new upstream release, and tell how it differs from the pinned one"
+    verb = _verb(verbs, "bump", text)
+    add = verb.add_argument
+    add(
+        "version", help="a version of the index, or a tag (b11312) or full commit of the git origin"
+    )
+    _plan_flags(verb)
+    build = "then build and prove that backend from the new release"
+    add("--build", dest="backend", choices=BACKENDS, metavar="BACKEND", help=build)
+    add("--dist", type=Path, metavar="DIR", help="where what is made goes (default: dist)")
+    add("--young", action="store_true", help="take a release younger than min_age_days")
+    commit = "upstream's full commit, where the release does not tell it"
+    add("--commit", metavar="HEX", help=commit)
+    add("--build-number", type=int, default=0, metavar="N", help="upstream's, as in its tag b11312")
+    add("--write", action="store_true", help="write the new pin into the recipe, if nothing blocks")

@@ -48,6 +48,7 @@ class _Source:
     index: tuple[IndexOrigin, ...] = ()
     archive: tuple[ArchiveOrigin, ...] = ()
     git: tuple[GitOrigin, ...] = ()
+    min_age_days: float = 7.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,7 @@ def _pin(source: _Source, place: Place) -> SourcePin:
         tree=source.tree,
         origins=origins,
         timestamp=source.timestamp,
+        min_age_days=source.min_age_days,
     )
 
 

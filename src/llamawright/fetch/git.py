@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,6 +104,39 @@ def check_out(
     if isinstance(outcome, Exhausted):
         raise _gave_up(origin, outcome.failures)
     return outcome
+
+
+def tagged_commit(origin: GitOrigin, tag: str) -> str:
+    """Return the full commit that a tag of the repository names; raises ``DownloadError``."""
+    program = shutil.which("git") or "git"
+    _allow(origin)
+    ref = f"refs/tags/{tag}"
+    with tempfile.TemporaryDirectory(prefix="llamawright-") as folder:
+        command = Command(
+            argv=(program, "ls-remote", "--", origin.url, ref, f"{ref}^{{}}"),
+            cwd=Path(folder),
+            env=_environment(Path(folder)),
+        )
+        result = run(command, limits=_LIMITS)
+    commits = re.findall(r"^[0-9a-f]{40}\b", result.stdout, re.MULTILINE)
+    if not result.ok or not commits:
+        raise DownloadError(
+            f"the repository does not tell the commit of the tag {tag}",
+            why=_last(result) if not result.ok else f"{redact(origin.url)} has no such tag",
+            hint="name the full commit instead",
+            kind="absent" if result.ok else "network",
+        )
+    # An annotated tag names itself first and its commit, marked ^{}, after that.
+    return str(commits[-1])
+
+
+def commit_date(tree: Path) -> int:
+    """Return the date of what ``check_out`` placed, in seconds since 1970; 0 if git is silent."""
+    program = shutil.which("git") or "git"
+    argv = (program, "show", "--no-patch", "--format=%ct", "HEAD")
+    result = run(Command(argv=argv, cwd=tree, env=_environment(tree.parent)), limits=_LIMITS)
+    text = result.stdout.strip()
+    return int(text) if result.ok and text.isdecimal() else 0
 
 
 def _allow(origin: GitOrigin) -> None:

@@ -77,7 +77,8 @@ class SourcePin:
     ``tree`` is the digest over ``include`` (files and folders, relative to the source
     root) that every origin must lead to; ``None`` only for a local path, whose content is
     the user's own and is digested, not pinned. ``timestamp`` is the commit's own date in
-    seconds since the epoch, for ``SOURCE_DATE_EPOCH``.
+    seconds since the epoch, for ``SOURCE_DATE_EPOCH``. A release that is published for less
+    than ``min_age_days`` is not taken as a new pin.
     """
 
     upstream: str
@@ -88,6 +89,7 @@ class SourcePin:
     tree: str | None
     origins: tuple[Origin, ...]
     timestamp: int = 0
+    min_age_days: float = 7.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
