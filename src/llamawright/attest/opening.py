@@ -10,7 +10,6 @@ from pathlib import Path
 
 from llamawright.digest import sha256_file
 from llamawright.model.artifact import Manifest
-from llamawright.model.wheel import WHEEL_PACKAGE
 from llamawright.paths import remove_tree
 from llamawright.store import disk_guard
 from llamawright.transfer.opened import open_artifact
@@ -35,8 +34,8 @@ class Subject:
 def open_subject(path: Path) -> Subject:
     """Open an archive or wheel strictly; raises ``PackageError``."""
     if is_wheel(path):
-        manifest = read_wheel(path).manifest
-        licenses = _wheel_licenses(path, manifest)
+        contents = read_wheel(path)
+        manifest, licenses = contents.manifest, _wheel_licenses(path, contents.dist_info)
     else:
         manifest, licenses = _archive(path)
     return Subject(
@@ -64,11 +63,16 @@ def _archive(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
     return manifest, tuple((name, _beginning(data)) for name, data in texts)
 
 
-def _wheel_licenses(path: Path, manifest: Manifest) -> tuple[tuple[str, str], ...]:
+def _wheel_licenses(path: Path, dist_info: str) -> tuple[tuple[str, str], ...]:
+    """Return the licences of a wheel: they are the metadata's, and not in the manifest."""
+    start = f"{dist_info}/{LICENSES}"
+    found: list[tuple[str, str]] = []
     with zipfile.ZipFile(path) as zipped:
-        known = set(zipped.namelist())
-        names = [n for n in _license_files(manifest) if f"{WHEEL_PACKAGE}/{n}" in known]
-        return tuple((n, _beginning(zipped.read(f"{WHEEL_PACKAGE}/{n}"))) for n in names)
+        for name in sorted(n for n in zipped.namelist() if n.startswith(start)):
+            with zipped.open(name) as stream:
+                beginning = _beginning(stream.read(_TEXT_LIMIT))
+            found.append((name.removeprefix(f"{dist_info}/"), beginning))
+    return tuple(found)
 
 
 def _license_files(manifest: Manifest) -> list[str]:
