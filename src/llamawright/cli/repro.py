@@ -25,13 +25,15 @@ from llamawright.model.platform import Backend
 from llamawright.model.repro import Cause, Compared, Sameness
 from llamawright.package.repro import compare_files
 from llamawright.paths import remove_tree
-from llamawright.process import Command, Limits
+from llamawright.process import Command, Limits, Line
 from llamawright.process import run as run_process
 
 # A CUDA build for every architecture takes hours on few cores; compiling is never silent so long.
 BUILD = Limits(total_s=24 * 3600.0, stall_s=3600.0)
 WHEEL = Limits(total_s=1800.0)
 ARCHIVES = ("*.tar.zst", "*.zip")
+# How the lines begin that tell how far a side is; the rest of its words are in its log.
+PROGRESS = ("• ", "✓ ", "  compiling", "warning")
 SHOWN = 12
 
 
@@ -126,11 +128,12 @@ def _make(side: Side, flags: Namespace, store: Path, console: Console) -> None:
     _seed(store / "blobs", side.store / "blobs")
     with console.step(f"build the {side.name} side"):
         console.info(side.told)
-        told = _child(side, (*build_arguments(side, flags), "--json"), BUILD)
+        argv = (*build_arguments(side, flags), "--json")
+        told = _child(side, argv, BUILD, console)
     if not flags.no_wheel:
         with console.step(f"wheel of the {side.name} side"):
             argv = ("wheel", _artifact(told), "--dist", str(side.dist))
-            _child(side, (*argv, "--store", str(side.store)), WHEEL)
+            _child(side, (*argv, "--store", str(side.store)), WHEEL, console)
 
 
 def _artifact(told: str) -> str:
@@ -144,12 +147,17 @@ def _seed(blobs: Path, dest: Path) -> None:
         shutil.copytree(blobs, dest)
 
 
-def _child(side: Side, argv: tuple[str, ...], limits: Limits) -> str:
+def _child(side: Side, argv: tuple[str, ...], limits: Limits, console: Console) -> str:
     log = side.root / f"{argv[0]}.log"
     command = Command(
         argv=(*launcher(side), *argv), cwd=Path.cwd(), env=environment(side, dict(os.environ))
     )
-    result = run_process(command, limits=limits, log=log)
+
+    def watch(seen: Line) -> None:
+        if seen.stream == "stderr" and seen.text.startswith(PROGRESS):
+            console.info(f"{side.name}: {seen.text.strip()}")
+
+    result = run_process(command, limits=limits, log=log, watch=watch)
     if not result.ok:
         raise BuildError(
             f"the {side.name} side's {argv[0]} failed",

@@ -39,6 +39,7 @@ import io, json, os, sys, tarfile
 from pathlib import Path
 dist = Path(sys.argv[sys.argv.index("--dist") + 1])
 dist.mkdir(parents=True, exist_ok=True)
+print("\\u2713 compile host (3.0 s)\\nsome other word", file=sys.stderr)
 if "build" in sys.argv:
     path = dist / "tiny.tar.zst"
     data = {CONTENT}
@@ -209,6 +210,9 @@ def test_a_double_build_runs_both_sides_and_leaves_nothing(
     assert line("repro", "cpu", "--cache", "ccache") == ExitCode.OK
     assert "IDENTICAL" in line.err
     assert "user another, host" in line.err
+    assert "first: ✓ compile host" in line.err
+    assert "second: ✓ compile host" in line.err
+    assert "some other word" not in line.err
     assert not (line.store / "repro" / "cpu").exists()
 
 
