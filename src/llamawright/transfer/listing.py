@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from packaging.version import InvalidVersion, Version
+
 from llamawright.errors import DownloadError
 from llamawright.transfer.pipconfig import IndexSettings
 from llamawright.transfer.request import Failure, redact
@@ -27,7 +29,7 @@ class Listed:
 
 
 def list_files_of(project: str, *, settings: IndexSettings) -> tuple[Listed, ...]:
-    """Return the source distributions that the first index with the project lists.
+    """Return the source distributions that the first index with the project lists, newest last.
 
     The main index is asked first, then the extra ones. Raises ``DownloadError`` when none
     has the project.
@@ -66,12 +68,19 @@ def list_files_of(project: str, *, settings: IndexSettings) -> tuple[Listed, ...
     )
 
 
+def _newness(listed: Listed) -> tuple[bool, Version]:
+    try:
+        return True, Version(listed.version)
+    except InvalidVersion:
+        return False, Version("0")
+
+
 def _listed(page: object) -> tuple[Listed, ...]:
     from pypi_simple import ProjectPage  # noqa: PLC0415 - takes 0.6 s
 
     if not isinstance(page, ProjectPage):
         raise TypeError("no page of an index")
-    return tuple(
+    found = (
         Listed(
             filename=package.filename,
             version=package.version,
@@ -82,3 +91,4 @@ def _listed(page: object) -> tuple[Listed, ...]:
         for package in page.packages
         if package.version and package.filename.endswith(SDIST) and not package.is_yanked
     )
+    return tuple(sorted(found, key=_newness))

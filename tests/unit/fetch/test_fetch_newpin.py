@@ -321,3 +321,13 @@ def test_an_index_that_is_none_is_told_with_every_place(web: Site) -> None:
     with pytest.raises(DownloadError) as nothing:
         list_files_of("llama-cpp-python", settings=IndexSettings())
     assert nothing.value.why == "no index is configured"
+
+
+def test_the_newest_comes_last_whatever_the_index_thinks(web: Site) -> None:
+    versions = ("0.3.9", "0.3.36", "0.3.4", "0.3.10rc1", "dev-of-someone")
+    files = [{"filename": f"x-{v}.tar.gz", "url": v, "hashes": {}} for v in versions]
+    page = {"meta": {"api-version": "1.0"}, "name": "x", "files": files}
+    web.routes["/simple/x/"] = Reply(body=json.dumps(page).encode(), headers=JSON)
+    settings = IndexSettings(indexes=(web.url("/simple/"),))
+    found = [f.version for f in list_files_of("x", settings=settings)]
+    assert [v for v in found if "." in v] == ["0.3.4", "0.3.9", "0.3.10rc1", "0.3.36"]
