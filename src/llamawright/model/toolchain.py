@@ -89,9 +89,10 @@ class ProvidedSet:
     """Files that unpack to one rootless prefix.
 
     ``layout`` names the code that unpacks it and makes wrappers (``debian-prefix``,
-    ``debian-driver``, ``lunarg-tar``, ``lunarg-installer``, ``wheel``, ``cuda-wheels``,
-    ``cuda-debian``, ``cuda-redist``, ``debian-layers``, ``debian-program``,
-    ``debian-compiler``, ``debian-sysroot``). ``platforms`` are tags such as ``linux_x86_64``. ``facts`` are known before it is unpacked (header
+    ``debian-driver``, ``debian-layers``, ``debian-program``, ``debian-compiler``,
+    ``debian-sysroot``, ``lunarg-tar``, ``lunarg-installer``, ``wheel``, ``cuda-wheels``,
+    ``cuda-debian``, ``cuda-redist``). ``platforms`` are
+    tags such as ``linux_x86_64``. ``facts`` are known before it is unpacked (header
     version, glslc version …), by the names of ``Fact``. ``glibc`` is the least version the
     machine itself must have (empty: any, or not a glibc system). ``digest`` is over all of
     it and is the set's key on the store's shelf ``tools``.
