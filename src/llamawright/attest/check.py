@@ -64,7 +64,7 @@ def check(path: Path, *, trust: Trust, rule: VerdictRule) -> tuple[Finding, ...]
         )
     sha256 = sha256_file(path)
     subject, archive = _archive(path)
-    shown, broken = _shown(path, trust)
+    shown, broken = read_statements(path, trust)
     view = View(path=path, sha256=sha256, subject=subject, shown=shown, rule=rule)
     return (
         archive,
@@ -237,7 +237,7 @@ def _checksum(path: Path, sha256: str) -> Finding:
     )
 
 
-def _shown(path: Path, trust: Trust) -> tuple[tuple[Shown, ...], tuple[Finding, ...]]:
+def read_statements(path: Path, trust: Trust) -> tuple[tuple[Shown, ...], tuple[Finding, ...]]:
     """Read both files of statements; what cannot be read is a finding of its own."""
     shown: list[Shown] = []
     broken: list[Finding] = []

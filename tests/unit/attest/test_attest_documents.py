@@ -245,7 +245,7 @@ def test_a_provenance_of_another_manifest_is_told(subject: Subject, change: Json
     ],
 )  # fmt: skip
 def test_what_is_no_provenance_is_refused(subject: Subject, predicate: Json) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         provenance.faults(predicate, subject.manifest)
 
 
@@ -280,6 +280,6 @@ def raw(**changes: object) -> bytes:
     ],
 )
 def test_what_is_no_statement_is_refused(data: bytes, why: str) -> None:
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         statement.decode(data)
     assert why in str(caught.value)

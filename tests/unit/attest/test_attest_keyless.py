@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Self
 
 import pytest
 
@@ -43,7 +44,8 @@ class Fake:
     def install(self, patch: pytest.MonkeyPatch) -> Fake:
         parts: dict[str, object] = {
             "oidc": SimpleNamespace(
-                detect_credential=lambda: self.credential(), IdentityToken=lambda t: t
+                detect_credential=lambda: self.credential(),  # noqa: PLW0108 - changed later
+                IdentityToken=lambda t: t,
             ),
             "models": SimpleNamespace(
                 ClientTrustConfig=SimpleNamespace(production=lambda: "config"),
@@ -67,7 +69,7 @@ class Fake:
     def context_signer(self, _token: str) -> Fake:
         return self
 
-    def __enter__(self) -> Fake:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
