@@ -107,6 +107,24 @@ def release(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def keygen(session: nox.Session) -> None:
+    """Make a pair of keys to sign with; never overwrites one: -- DIR."""
+    llamawright(session, "keygen")
+
+
+@nox.session(venv_backend="none")
+def attest(session: nox.Session) -> None:
+    """Write and sign SBOM, provenance and verdict of an artifact: -- FILE --key KEY."""
+    llamawright(session, "attest")
+
+
+@nox.session(venv_backend="none")
+def check(session: nox.Session) -> None:
+    """Check an artifact and all that is said about it, offline: -- FILE --trust KEY.pub."""
+    llamawright(session, "check")
+
+
+@nox.session(venv_backend="none")
 def repro(session: nox.Session) -> None:
     """Build twice on two made-up machines and compare byte for byte: -- cpu | --files A B."""
     llamawright(session, "repro")

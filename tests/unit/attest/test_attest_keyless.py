@@ -105,7 +105,7 @@ class Fake:
                 if bundle["by"] != who["identity"] or who["issuer"] != ISSUER:
                     raise RuntimeError("Certificate's SANs do not match")
                 line = bundle["dsseEnvelope"]
-                data = base64.b64decode(line["payload"])  # type: ignore[index,call-overload]
+                data = base64.b64decode(line["payload"])  # type: ignore[index]
                 return fake.kind, fake.other or data
 
         return Verifier

@@ -20,7 +20,13 @@ from llamawright.attest.keys import PRIVATE_NAME, PUBLIC_NAME, generate, load_pr
 from llamawright.digest import sha256_bytes
 from llamawright.errors import UsageError
 
-OTHERS = {
+PrivateKey = (
+    rsa.RSAPrivateKey
+    | ec.EllipticCurvePrivateKey
+    | ed448.Ed448PrivateKey
+    | x25519.X25519PrivateKey
+)
+OTHERS: dict[str, PrivateKey] = {
     "rsa": rsa.generate_private_key(65537, 2048),
     "ecdsa": ec.generate_private_key(ec.SECP256R1()),
     "ed448": ed448.Ed448PrivateKey.generate(),

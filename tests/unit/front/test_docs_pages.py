@@ -23,6 +23,9 @@ PAGES = generate.pages(ROOT)
 COMMAND = re.compile(r"^(?:\$ )?((?:python3|py) bootstrap\.py|(?:uvx |pipx run )?nox -s)\b(.*)$")
 HOSTS = re.compile(r"https?://([\w.-]+)")
 UPSTREAM = {"github.com", "snapshot.debian.org", "sdk.lunarg.com", "mirror.example"}
+# Names of document types and issuers that are written as addresses; nothing is fetched there.
+UPSTREAM |= {"in-toto.io", "slsa.dev", "cyclonedx.org", "llamawright.dev"}
+UPSTREAM |= {"token.actions.githubusercontent.com"}
 
 
 def ids(path: Path) -> str:

@@ -24,7 +24,8 @@ pytest_plugins = ("front_kit",)
 
 CONTENTS = [
     "build-vulkan", "build-cuda", "build-cpu", "verify", "wheel", "compare", "calibrate", "doctor",
-    "plan", "explain", "patches", "release", "tests",
+    "plan", "explain", "patches", "release", "keygen", "attest", "check",
+    "repro", "bump", "tests",
     "tests-slow", "lint", "types", "docs", "zoo", "bench", "lock",
 ]  # fmt: skip
 CHILD = """
