@@ -46,7 +46,8 @@ class Scene:
             path=self.shelf.path, sha256=self.subject.sha256, subject=self.subject, shown=shown,
             rule=VerdictRule(now=NOW),
         )  # fmt: skip
-        return (*broken, *view.sbom(), *view.provenance(), *view.verdict())
+        archive = Finding(part=Part.ARCHIVE, standing=Standing.VALID, seen="opened before")
+        return (archive, *broken, *view.sbom(), *view.provenance(), *view.verdict())
 
     def refused(self) -> str:
         """Return the class of the refusal; every part is asked for."""

@@ -86,9 +86,10 @@ def _faults(name: str, findings: tuple[Finding, ...], demand: Demand) -> Iterato
                 found.part, f"{name} is not verified as asked", found.seen,
                 f"prove it here: llamawright verify {name}", "not-verified",
             )  # fmt: skip
-    for part in sorted({*demand.parts, Part.VERDICT}):
-        if any(f.part is part and f.standing is Standing.MISSING for f in findings):
-            yield _missing(name, part)
+    proved = {f.part for f in findings if f.standing is Standing.VALID and not f.signature}
+    # Not "is missing": whatever could not be looked at must not pass either.
+    for part in sorted({*demand.parts, Part.ARCHIVE, Part.VERDICT} - proved):
+        yield _missing(name, part)
     if demand.trust:
         yield from _untrusted(name, findings)
 

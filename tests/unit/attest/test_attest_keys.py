@@ -21,10 +21,7 @@ from llamawright.digest import sha256_bytes
 from llamawright.errors import UsageError
 
 PrivateKey = (
-    rsa.RSAPrivateKey
-    | ec.EllipticCurvePrivateKey
-    | ed448.Ed448PrivateKey
-    | x25519.X25519PrivateKey
+    rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed448.Ed448PrivateKey | x25519.X25519PrivateKey
 )
 OTHERS: dict[str, PrivateKey] = {
     "rsa": rsa.generate_private_key(65537, 2048),
