@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BUILD_ID = ".note.gnu.build-id"
 # Where a change is made; the tables of names and addresses only follow it.
 _MEANT = (".rodata", ".text", ".data", ".nv_fatbin")
+_STRING = re.compile(rb"[\x20-\x7e]{8,}")
+_FEW = 20
 _AROUND = 64
 _SHOWN = 120
 _TEXT_LIMIT = 8 << 20
@@ -87,6 +89,24 @@ def byte_difference(path: str, a: bytes, b: bytes, *, part: str = "") -> Differi
     return Differing(path=path, cause=cause, detail=f"{place}: {words[0]} | {words[1]}")
 
 
+def strings_difference(path: str, a: bytes, b: bytes, *, part: str) -> Differing | None:
+    """Return the path or date that only one side holds, when nothing else is new in either.
+
+    A linker orders strings by their length: one that is longer moves all others, and the
+    first byte that differs says nothing.
+    """
+    ours, theirs = ({m.decode("ascii") for m in _STRING.findall(side)} for side in (a, b))
+    only = sorted(ours - theirs), sorted(theirs - ours)
+    both = [*only[0], *only[1]]
+    if not both or len(both) > _FEW:
+        return None
+    for cause, pattern in ((Cause.TIMESTAMP, _TIME), (Cause.PATH, _PATH)):
+        if all(pattern.search(text) for text in both):
+            shown = " | ".join(", ".join(side)[:_SHOWN] or "(nothing)" for side in only)
+            return Differing(path=path, cause=cause, detail=f"{part}: {shown}")
+    return None
+
+
 def first_difference(a: bytes, b: bytes) -> int:
     """Return the offset of the first byte that differs; the shorter length when none does."""
     for start in range(0, min(len(a), len(b)), _CHUNK):
@@ -129,10 +149,11 @@ def _binary(path: str, a: Path, b: Path, differing: tuple[Section, ...]) -> Iter
 
 def _in_sections(path: str, a: Path, b: Path, names: list[str]) -> Iterator[Differing]:
     """Yield what is told by a text, and else one line: one change moves many sections."""
-    found = [
-        (name, byte_difference(path, _content(a, name), _content(b, name), part=name))
-        for name in names
-    ]
+    found = []
+    for name in names:
+        ours, theirs = _content(a, name), _content(b, name)
+        told_by = strings_difference(path, ours, theirs, part=name)
+        found.append((name, told_by or byte_difference(path, ours, theirs, part=name)))
     told = [d for _name, d in found if d.cause is not Cause.SECTION]
     yield from told
     if found and not told:

@@ -192,3 +192,25 @@ def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
     cut.write_bytes(gzip.compress(good.read_bytes())[:-40])
     with pytest.raises(PackageError):
         compare_files(good, cut)
+
+
+def test_a_path_that_moves_all_other_strings_is_still_found(tmp_path: Path) -> None:
+    words = [f"a message of some length {n}".encode() for n in range(20)]
+    ours = [*words, b"./vendor/nlohmann/../nlohmann/json.hpp"]
+    theirs = [b"./vendor/nlohmann/json.hpp", *reversed(words)]
+    sides = [
+        {**FILES, "top/bin/liba.so": library(rodata=b"\0".join(rows))} for rows in (ours, theirs)
+    ]
+    (found,) = compared(tmp_path, *sides).differences
+    assert found.cause is Cause.PATH
+    assert found.detail == (
+        ".rodata: ./vendor/nlohmann/../nlohmann/json.hpp | ./vendor/nlohmann/json.hpp"
+    )
+
+
+def test_a_path_beside_another_new_string_is_not_blamed_alone(tmp_path: Path) -> None:
+    ours, theirs = b"/home/me/x.c\0first thing", b"/srv/other/x.c\0second thing"
+    sides = [{**FILES, "top/bin/liba.so": library(rodata=data)} for data in (b"\0" + ours, theirs)]
+    causes_found = {d.cause for d in compared(tmp_path, *sides).differences}
+    assert Cause.TIMESTAMP not in causes_found
+    assert compared(tmp_path, *sides).sameness is Sameness.DIFFERENT
