@@ -18,8 +18,8 @@ MOST_ROUNDS = 200
 class Step(StrEnum):
     """One kind of run.
 
-    ``prepare`` is not measured: what the driver compiles for a length of prompt is kept from
-    then on. ``fresh`` has an empty driver cache, ``warm`` is the same run once more, ``cold``
+    ``prepare`` is not measured: what the driver compiles for a length of prompt (0: for the
+    benchmark) is kept from then on. ``fresh`` has an empty driver cache, ``warm`` is the same run once more, ``cold``
     has the model given back by the page cache, ``context`` a longer prompt, ``bench`` is
     upstream's own benchmark.
     """
@@ -89,10 +89,9 @@ def turns(work: Effort, *, speed_only: bool = False) -> Iterator[Turn]:
     short, *longer = work.contexts
     steps = [(Step.FRESH, short), (Step.WARM, short), (Step.COLD, short)]
     steps += [(Step.CONTEXT, tokens) for tokens in longer]
-    if not speed_only:
-        for tokens in work.contexts:
-            for letter in Letter:
-                yield Turn(round=0, step=Step.PREPARE, letter=letter, tokens=tokens)
+    for tokens in (0, *([] if speed_only else work.contexts)):
+        for letter in Letter:
+            yield Turn(round=0, step=Step.PREPARE, letter=letter, tokens=tokens)
     for number in range(1, work.rounds + 1):
         for step, tokens in [*([] if speed_only else steps), (Step.BENCH, 0)]:
             for letter in order(number):

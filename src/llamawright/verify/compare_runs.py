@@ -99,6 +99,8 @@ class Contest:
     def _take(self, turn: Turn) -> Observation:
         side = self.sides[turn.letter]
         match turn.step:
+            case Step.PREPARE if not turn.tokens:
+                return Observation(turn=turn, run=self._start(turn, self._bench(side), None))
             case Step.BENCH:
                 cpu = CpuWatch()
                 run = self._start(turn, self._bench(side), cpu)
@@ -150,7 +152,7 @@ class Contest:
         env: Mapping[str, str] | None = None,
     ) -> Finished:
         side = self.sides[turn.letter]
-        stage = stage_of(side, whole=turn.step is Step.BENCH)
+        stage = stage_of(side, whole=not turn.tokens)
         return stage.run(turn.name, argv, env or side.env, on_device=True, sample=sample)
 
 

@@ -12,6 +12,7 @@ import bootstrap
 import pytest
 
 from llamawright.cli.arguments import make_parser
+from zoo.run import _parser as zoo_parser
 
 sys.path.insert(0, str(bootstrap.CHECKOUT / "docs"))
 
@@ -90,6 +91,7 @@ def test_flags_in_examples_exist(page: Path) -> None:
             f for _, p in tables._subparsers(parser) for a in p._actions for f in a.option_strings
         }
     every |= {"--check", "--fix", "--json", "--help"}
+    every |= {f for a in zoo_parser()._actions for f in a.option_strings}
     for line in commands(page):
         for flag in re.findall(r"(?<!\S)--[a-z][\w-]*", line):
             assert flag in every, line

@@ -35,7 +35,7 @@ def test_both_sides_do_the_same_as_often() -> None:
         for letter in Letter
     }
     assert mine[Letter.A] == mine[Letter.B]
-    assert len(mine[Letter.A]) == QUICK.rounds * 5 + len(QUICK.contexts)
+    assert len(mine[Letter.A]) == QUICK.rounds * 5 + len(QUICK.contexts) + 1
 
 
 def test_what_the_driver_compiles_for_each_length_is_there_before_anything_is_measured() -> None:
@@ -43,7 +43,7 @@ def test_what_the_driver_compiles_for_each_length_is_there_before_anything_is_me
     before = [t for t in every if t.step is Step.PREPARE]
     assert before == every[: len(before)]
     assert {(t.letter, t.tokens) for t in before} == {
-        (letter, tokens) for letter in Letter for tokens in QUICK.contexts
+        (letter, tokens) for letter in Letter for tokens in (0, *QUICK.contexts)
     }
     assert {t.round for t in before} == {0}
 
@@ -73,8 +73,9 @@ def test_the_fresh_run_comes_before_the_same_run_with_what_was_kept() -> None:
 
 def test_a_gate_measures_speed_only() -> None:
     every = list(turns(QUICK, speed_only=True))
-    assert {t.step for t in every} == {Step.BENCH}
-    assert len(every) == 2 * QUICK.rounds
+    assert [t.step for t in every[:2]] == [Step.PREPARE, Step.PREPARE]
+    assert {t.step for t in every[2:]} == {Step.BENCH}
+    assert len(every) == 2 * QUICK.rounds + 2
 
 
 @pytest.mark.parametrize("usual", [HARDWARE, SOFTWARE])
