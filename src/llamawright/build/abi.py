@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from llamawright.build.fileapi import Group, Reply
@@ -9,6 +10,8 @@ from llamawright.digest import digest_data
 from llamawright.model.inventory import Role
 from llamawright.model.plan import PatchedTree, Plan
 
+# How a folder inside the source is spelled in messages: no matter of the interface.
+_SUBFOLDERS = re.compile(r' ?"-ffile-prefix-map=<tree>/[^"]*"')
 # They only say where something stands: the files there are covered by the compiler's part.
 PLACES = ("FILEPATH", "PATH")
 COMPILER_FACTS = ("c_sha256", "target", "libc", "libstdcxx")
@@ -43,7 +46,7 @@ def _told(group: Group, source: Path, build: Path) -> list[object]:
     Those differ between host and module (the module's SDK is on the path); which headers
     of llama.cpp are read is decided by the source digest.
     """
-    text = " ".join(group.flags)
+    text = _SUBFOLDERS.sub("", " ".join(group.flags).replace(f"{source.as_posix()}/", "<tree>/"))
     for folder in (source, build):
         text = text.replace(folder.as_posix(), "<tree>")
     return [group.language, group.standard, text, sorted(group.defines)]

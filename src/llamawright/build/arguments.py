@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from llamawright.model.plan import Plan
 from llamawright.model.platform import Backend, Platform, System
 from llamawright.model.recipe import Option
 
 TUNING = "toolchains/cmake/host.cmake"
+# The target nlohmann puts ``<this>/..`` on the path: ccache shortens that before the compiler
+# sees it, and the assertions of json.hpp hold the name of their file.
+PARENT_INCLUDE = "vendor/nlohmann"
 # Where nothing listens: what a build tries to download fails at once and is seen (case S7).
 # CMake's own downloads, curl, git and npm all obey these; no root and no namespace is needed.
 NOWHERE = "http://127.0.0.1:9"
@@ -98,7 +101,13 @@ def prefix_map(source: Path, build: Path) -> tuple[str, ...]:
     """
     relative = Path(os.path.relpath(source, build)).as_posix()
     folders = (source.as_posix(), build.as_posix(), relative)
-    return tuple(f'"-ffile-prefix-map={f}=."' for f in folders)
+    # The last one counts, so the longer path comes after the source's own.
+    up = f'"-ffile-prefix-map={source.as_posix()}/{PARENT_INCLUDE}/..=./{_above(PARENT_INCLUDE)}"'
+    return (*(f'"-ffile-prefix-map={f}=."' for f in folders), up)
+
+
+def _above(folder: str) -> str:
+    return PurePosixPath(folder).parent.as_posix()
 
 
 def environment(plan: Plan, programs: tuple[Path, ...], ceiling: Path) -> dict[str, str]:

@@ -40,6 +40,11 @@ def test_two_build_folders_of_one_plan_belong_together() -> None:
     assert digest(reply()) == digest(reply(build=other), build=other)
 
 
+def test_how_a_folder_of_the_source_is_spelled_means_nothing() -> None:
+    more = f'"-ffile-prefix-map={SOURCE.root}/vendor/nlohmann/..=./vendor" -O3'
+    assert digest(reply(flags=more)) == digest(reply())
+
+
 def test_a_define_that_reaches_the_shared_library_parts_them() -> None:
     assert digest(reply()) != digest(reply(defines=("GGML_SHARED", "GGML_MAX_NAME=128")))
 

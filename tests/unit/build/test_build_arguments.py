@@ -34,7 +34,8 @@ def test_both_folders_are_mapped_away_for_c_and_cpp() -> None:
     assert flags.split('" "') == [
         '"-ffile-prefix-map=/s p/src=.',
         "-ffile-prefix-map=/w/build=.",
-        '-ffile-prefix-map=../../s p/src=."',
+        "-ffile-prefix-map=../../s p/src=.",
+        '-ffile-prefix-map=/s p/src/vendor/nlohmann/..=./vendor"',
     ]
     assert f"-DCMAKE_C_FLAGS:STRING={flags}" in arguments()
     assert f"-DCMAKE_CXX_FLAGS:STRING={flags}" in arguments()
