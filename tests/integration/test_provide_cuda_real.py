@@ -104,6 +104,12 @@ def test_the_provided_compiler_does_nvccs_host_code(root: Path, tmp_path: Path) 
     )  # fmt: skip
     comment = (tmp_path / "proof.so").read_bytes()
     assert f"GCC: (Debian {gcc.version}".encode() in comment
+    # The machine's own gcc may be the very same version: only the headers tell them apart.
+    (tmp_path / "proof.cpp").write_text("#include <vector>\n")
+    run(compiler, "-M", "-MF", tmp_path / "read", tmp_path / "proof.cpp")
+    read = [Path(word) for word in (tmp_path / "read").read_text().split() if "c++" in word]
+    assert any(path.name == "vector" for path in read)
+    assert [path for path in read if not path.is_relative_to(prefix)] == []
 
 
 def run(*argv: object) -> None:
