@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from llamawright import process_guard
 from llamawright.model.platform import Platform, System
 from llamawright.model.remote import FarMachine, Host, Parcel
 
@@ -31,7 +33,7 @@ sys.stdout.flush()
 sys.exit(subprocess.run(["/bin/sh", "-c", sys.argv[-1]], env=env, cwd=home).returncode)
 """
 SFTP = """#!{python}
-import glob, pathlib, shlex, shutil, sys
+import pathlib, shlex, shutil, sys
 home = pathlib.Path({home!r})
 trouble = home / "sftp-says"
 if trouble.exists():
@@ -47,24 +49,32 @@ for line in batch.read_text().splitlines():
         shutil.copyfile(words[0], words[1])
     elif verb == "rename":
         pathlib.Path(words[0]).rename(words[1])
+    elif pathlib.Path(words[0]).is_file():
+        shutil.copyfile(words[0], words[1])
     else:
-        found = glob.glob(words[0])
-        if not found:
-            sys.stderr.write("File not found\\n")
-            sys.exit(1)
-        for name in found:
-            shutil.copy(name, words[1])
+        sys.stderr.write("File not found\\n")
+        sys.exit(1)
 """
-# A tool that tells, leaves a verdict and a page, and ends as it is told to.
+# A tool that tells, leaves a verdict, and ends as it is told to. LACKS: without a folder of
+# packages its environment cannot be made. STARTS: it runs something that it does not end itself.
 BOOTSTRAP = """
-import json, os, sys, time
-room = os.getcwd()
+import json, os, subprocess, sys, time
+if os.environ.get("STARTS"):
+    subprocess.Popen(["sleep", os.environ["STARTS"]], stderr=subprocess.DEVNULL)
+links = os.environ.get("PIP_FIND_LINKS", "")
+here = os.path.dirname(os.path.abspath(__file__))
+packages = sorted(os.listdir(os.path.join(here, links))) if links else []
+if os.environ.get("LACKS") and not packages:
+    sys.stderr.write("llamawright: exit 6 (download: environment)\\n")
+    sys.exit(6)
 sys.stderr.write("proving " + " ".join(sys.argv[1:]) + "\\n")
+sys.stderr.write(os.environ.get("SAYS", ""))
 sys.stderr.flush()
 time.sleep(float(os.environ.get("LINGER", "0")))
 open("x.verdict.json", "w").write("{}")
-open("x.report.html", "w").write("<p>page</p>")
-print(json.dumps({"code": 0, "class": "", "argv": sys.argv[1:], "seen": sorted(os.listdir("."))}))
+open("other.verdict.json", "w").write("{}")
+seen = sorted(os.listdir("."))
+print(json.dumps({"code": 0, "argv": sys.argv[1:], "seen": seen, "packages": packages}))
 sys.exit(int(os.environ.get("ENDS", "0")))
 """
 
@@ -120,6 +130,7 @@ def checkout(root: Path) -> Path:
     (root / "src" / "llamawright" / "__init__.py").write_text("")
     (root / "src" / "llamawright" / "__pycache__" / "x.pyc").write_text("")
     (root / "bootstrap.py").write_text(BOOTSTRAP)
+    shutil.copy(process_guard.__file__, root / "src" / "llamawright")
     return root
 
 
@@ -127,6 +138,6 @@ def machine(**told: object) -> FarMachine:
     """Return a machine that can do it, changed as told."""
     base: dict[str, object] = {
         "python": "3.12.3", "system": "linux", "machine": "x86_64", "folder": "/c",
-        "free": 50 << 30, "whole": frozenset(), "pieces": (),
+        "free": 50 << 30, "whole": frozenset(), "pieces": (), "libc": "glibc 2.36",
     }  # fmt: skip
     return FarMachine(**{**base, **told})  # type: ignore[arg-type]

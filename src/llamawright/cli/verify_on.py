@@ -4,36 +4,49 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 from llamawright.cli import say_last
+from llamawright.cli.make import verify_code
+from llamawright.cli.render import verdict_lines
 from llamawright.console import Console, duration
-from llamawright.digest import sha256_file
-from llamawright.errors import (
-    ExitCode,
-    LlamawrightError,
-    LockedError,
-    PackageError,
-    UsageError,
-    VerificationError,
-)
-from llamawright.model.remote import FarRun, Parcel
+from llamawright.errors import ExitCode, LlamawrightError, PackageError, UsageError
+from llamawright.model.artifact import Manifest
+from llamawright.model.remote import Host, Parcel
 from llamawright.paths import data_root
 from llamawright.pipeline import Pipeline
-from llamawright.remote import Errand, pack_tool, parse_address, send_and_run
-from llamawright.remote.errand import RESULT
+from llamawright.remote import (
+    Errand,
+    FarResult,
+    pack_tool,
+    parse_address,
+    read_result,
+    send_and_run,
+)
 from llamawright.remote.plan import ROOM
 from llamawright.remote.tool import parcel_of
 from llamawright.transfer.opened import open_artifact
+from llamawright.transfer.wheel import is_wheel, read_wheel
+from llamawright.verify import write_report
+from llamawright.verify.report import artifact_stem
 
-# What a proof leaves beside its file, for any name of it.
-PAGES = ("*.verdict.json", "*.report.html")
+LOCK = ("requirements", "tool.lock")
 NOT_WITH = ("soak", "against", "investigate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belongings:
+    """The artifact's manifest, where it could be read, and the files that its proof needs."""
+
+    manifest: Manifest | None = None
+    beside: tuple[Path, ...] = ()
 
 
 def verify_on(flags: Namespace, store: Path, console: Console) -> int:
@@ -46,15 +59,18 @@ def verify_on(flags: Namespace, store: Path, console: Console) -> int:
         )
     flags.backend = None
     pipeline = Pipeline.open(flags, store, console)
+    # Also where a setting wishes it: the machine over there has settings of its own.
+    flags.require_hardware = pipeline.wanted.require_hardware
     with tempfile.TemporaryDirectory(prefix="llamawright-") as name:
         folder = Path(name)
-        errand = _errand(pipeline, flags, folder)
+        mine = _belongings(flags.artifact, pipeline.wanted.find_links, folder / "opened")
+        errand = _errand(pipeline, flags, mine, folder)
         found = folder / "found"
         found.mkdir()
         ended = send_and_run(errand, host, found, console)
-        result = _result(ended, flags.artifact, host.name)
-        _keep(ended, flags.artifact.absolute().parent)
-    return _finish(result, ended, flags, console)
+        (page,) = errand.keep
+        result = read_result(ended, artifact=errand.parcels[0], page=page, host=host)
+    return _finish(result, host, mine, flags, console)
 
 
 def _require_alone(flags: Namespace) -> None:
@@ -68,11 +84,36 @@ def _require_alone(flags: Namespace) -> None:
         )
 
 
-def _errand(pipeline: Pipeline, flags: Namespace, folder: Path) -> Errand:
+def _belongings(artifact: Path, links: Sequence[Path], room: Path) -> Belongings:
+    """Return what is part of the artifact's proof; one that cannot be read has its sidecar."""
+    sidecar = artifact.with_name(f"{artifact.name}.sha256")
+    beside = [sidecar] if sidecar.is_file() else []
+    # What was tampered with gets its verdict over there.
+    with contextlib.suppress(LlamawrightError):
+        if is_wheel(artifact):
+            contents = read_wheel(artifact)
+            folders = (artifact.absolute().parent, *links)
+            beside += _needed_wheels(contents.requires, folders)
+            return Belongings(manifest=contents.manifest, beside=tuple(beside))
+        manifest = open_artifact(artifact, room)
+        companion = manifest.cuda.companion if manifest.cuda else None
+        path = artifact.with_name(companion.file) if companion and companion.file else None
+        beside += [path] if path and path.is_file() else []
+        return Belongings(manifest=manifest, beside=tuple(beside))
+    return Belongings(beside=tuple(beside))
+
+
+def _needed_wheels(requires: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
+    for requirement in requires:
+        name = Requirement(requirement).name.replace("-", "_").replace(".", "_")
+        found = (p for folder in folders for p in sorted(folder.glob(f"{name}-*.whl")))
+        yield from {p.name: p for p in found}.values()
+
+
+def _errand(pipeline: Pipeline, flags: Namespace, mine: Belongings, folder: Path) -> Errand:
     """Return what is sent and run: the artifact, what belongs to it, the model, the tool."""
     request = pipeline.proof_request(flags.artifact)
-    parcels = [parcel_of(flags.artifact), parcel_of(request.model)]
-    parcels += [parcel_of(path) for path in _companions(flags.artifact, folder / "opened")]
+    parcels = [parcel_of(p) for p in (flags.artifact, request.model, *mine.beside)]
     words = ["verify", f"{ROOM}/{flags.artifact.name}", "--model", f"{ROOM}/{request.model.name}"]
     words.append("--json")
     recipe = flags.recipe
@@ -83,25 +124,16 @@ def _errand(pipeline: Pipeline, flags: Namespace, folder: Path) -> Errand:
     words += ["--device", flags.device] if flags.device else []
     words += [f"--{n}" for n in ("require-hardware", "clear-quarantine", "offline")
               if getattr(flags, n.replace("-", "_"), None)]  # fmt: skip
+    name = mine.manifest.name if mine.manifest else artifact_stem(flags.artifact.name)
     return Errand(
         tool=pack_tool(data_root(), folder),
         parcels=_distinct(parcels),
         argv=tuple(words),
         env={},
-        keep=PAGES,
-        platform=pipeline.platform,
+        keep=(f"{name}.verdict.json",),
+        platform=mine.manifest.platform if mine.manifest else pipeline.platform,
+        lock=None if pipeline.wanted.offline else data_root().joinpath(*LOCK),
     )
-
-
-def _companions(artifact: Path, room: Path) -> Iterator[Path]:
-    """Yield what lies beside the artifact and is part of its proof."""
-    names = [f"{artifact.name}.sha256"]
-    # What was tampered with gets its verdict over there.
-    with contextlib.suppress(LlamawrightError):
-        manifest = open_artifact(artifact, room)
-        companion = manifest.cuda.companion if manifest.cuda else None
-        names += [companion.file] if companion and companion.file else []
-    yield from (p for n in names if (p := artifact.with_name(n)).is_file())
 
 
 def _distinct(parcels: list[Parcel]) -> tuple[Parcel, ...]:
@@ -116,52 +148,27 @@ def _distinct(parcels: list[Parcel]) -> tuple[Parcel, ...]:
     return tuple(parcels)
 
 
-def _result(ended: FarRun, artifact: Path, host: str) -> dict[str, object]:
-    """Return the result of the other side; its verdict must be of this very file."""
-    path = next((f for f in ended.files if f.name == RESULT), None)
-    try:
-        value = json.loads(path.read_text(encoding="utf-8")) if path else None
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise LockedError(
-            f"the proof on {host} ended without a result",
-            why=f"status {ended.code}: {ended.last or 'it said nothing'}",
-            hint="it was stopped there, or the machine went down: run the same command again",
-            kind="far-no-result",
-        )
-    verdict = value.get("verdict")
-    if isinstance(verdict, dict) and verdict.get("artifact_sha256") != sha256_file(artifact):
-        raise VerificationError(
-            f"{host} proved another file than {artifact.name}",
-            why=f"its verdict is of sha256 {verdict.get('artifact_sha256')}",
-            hint="look at what answers there under that name, and run it again",
-            kind="other-artifact",
-        )
-    return {**value, "on": host}
-
-
-def _keep(ended: FarRun, dest: Path) -> None:
-    for path in ended.files:
-        if path.name != RESULT:
-            beside = dest / f".{path.name}.part"
-            shutil.copyfile(path, beside)
-            beside.replace(dest / path.name)
-
-
-def _finish(result: Mapping[str, object], ended: FarRun, flags: Namespace, console: Console) -> int:
+def _finish(
+    result: FarResult, host: Host, mine: Belongings, flags: Namespace, console: Console
+) -> int:
+    """Write the pages as a proof on this machine does, and end as the verdict demands."""
+    code, kind = result.code, result.kind
+    pages: tuple[Path, ...] = ()
+    lines: list[str] = []
+    if result.verdict is not None:
+        # The verdict counts, not what the other side made of it.
+        own, why = verify_code(result.verdict, require_hardware=bool(flags.require_hardware))
+        code, kind = (own, why) if own is not ExitCode.OK else (code, kind)
+        pages = write_report(result.verdict, mine.manifest, flags.artifact.absolute().parent)
+        facts = ", ".join(value for _, value in result.verdict.host)
+        # Its evidence was told by the lines from there, and is on the page.
+        lines = [next(verdict_lines(result.verdict)), f"made on   {host.name} ({facts})"]
     if flags.json:
-        sys.stdout.write(json.dumps(result, indent=2, sort_keys=True) + "\n")
-    console.lines("", f"verified on {result['on']}")
-    for path in ended.files:
-        if path.name != RESULT:
-            console.lines(f"report    {flags.artifact.absolute().parent / path.name}")
+        told = {**result.value, "on": host.name, "code": int(code), "class": kind,
+                "reports": [str(page) for page in pages]}  # fmt: skip
+        sys.stdout.write(json.dumps(told, indent=2, sort_keys=True) + "\n")
+    console.lines("", *lines, *(f"report    {page}" for page in pages))
     console.lines(f"time      {duration(console.elapsed())}")
-    error, code = result.get("error"), result.get("code")
-    told = error if isinstance(error, dict) else result
-    number = code if isinstance(code, int) else ended.code
-    if number:
-        known = number if number in {int(c) for c in ExitCode} else int(ExitCode.VERIFICATION)
-        say_last(console, ExitCode(known), str(told.get("class") or "far-failed"))
-        return known
-    return 0
+    if code is not ExitCode.OK:
+        say_last(console, code, kind or "far-failed")
+    return int(code)

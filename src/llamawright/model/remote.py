@@ -36,7 +36,8 @@ class FarMachine:
 
     ``folder`` is where llamawright keeps things there, ``free`` the bytes free on it,
     ``whole`` the sha256 of the files that lie there, ``pieces`` the names and sizes of what
-    came of others (``SHA256/NUMBER``).
+    came of others (``SHA256/NUMBER``). ``libc`` is the C library that Python found
+    (``glibc 2.36``), on a Mac the system's version, empty for another.
     """
 
     python: str
@@ -46,6 +47,7 @@ class FarMachine:
     free: int
     whole: frozenset[str]
     pieces: tuple[tuple[str, int], ...]
+    libc: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llamawright.errors import DiskError, DownloadError, LockedError, ToolMissingError
@@ -21,7 +20,6 @@ OPTIONS = (
     "-o", "ServerAliveCountMax=4", "-o", "LogLevel=INFO",
 )  # fmt: skip
 KEPT = ("SSH_AUTH_SOCK", "SSH_AGENT_PID")
-SPECIAL = re.compile(r"[\s\"'\\*?\[\]]")
 ASK_S, SEND_S = 120.0, 1800.0
 NOT_FOUND = 127
 
@@ -48,9 +46,11 @@ class Connection:
             )
         return cls(host=host, ssh=ssh, sftp=sftp)
 
-    def ask(self, verb: str, order: Mapping[str, object]) -> dict[str, object]:
+    def ask(
+        self, verb: str, order: Mapping[str, object], *, limit_s: float = ASK_S
+    ) -> dict[str, object]:
         """Let the other side do one short thing and return its answer."""
-        result = self._ssh(far_command(verb, order), "-T", limits=Limits(total_s=ASK_S))
+        result = self._ssh(far_command(verb, order), "-T", limits=Limits(total_s=limit_s))
         answer = read_answer(result.stdout) if result.ok else None
         if answer is None:
             raise self._failure(result)
@@ -63,8 +63,12 @@ class Connection:
 
         It runs on a terminal of its own, so that it is told when this side goes away.
         """
+        own: list[str] = []
 
         def watch(line: Line) -> None:
+            # On a terminal everything from there is stdout: the rest is ssh's own.
+            if line.stream == "stderr":
+                own.append(line.text)
             tell(line.text.rstrip())
 
         limits = Limits(total_s=limit_s)
@@ -76,7 +80,7 @@ class Connection:
                 kind="far-time-limit",
             )
         if result.returncode == LOST_STATUS:
-            raise self._failure(result)
+            raise self._failure(replace(result, output="\n".join(own), tail=tuple(own)))
         return result
 
     def put(self, source: Path, target: str) -> None:
@@ -85,11 +89,9 @@ class Connection:
         rename = f"rename {_quoted(part)} {_quoted(target)}"
         self._sftp([f"put {_quoted(str(source))} {_quoted(part)}", rename])
 
-    def get(self, room: str, pattern: str, folder: Path) -> None:
-        """Bring the files of a pattern in ``room`` here."""
-        # Quotes would take their meaning from the pattern's stars.
-        escaped = SPECIAL.sub(r"\\\g<0>", room)
-        self._sftp([f"get {escaped}/{pattern} {_quoted(str(folder))}"])
+    def get(self, source: str, target: Path) -> None:
+        """Bring one file here."""
+        self._sftp([f"get {_quoted(source)} {_quoted(str(target))}"])
 
     def _ssh(
         self,
@@ -155,6 +157,17 @@ class Connection:
 
 
 def _quoted(path: str) -> str:
-    """Return a path as sftp's batch file takes it."""
+    """Return a path as sftp's batch file takes it: in quotes no star means anything.
+
+    A line that begins with ``!`` is a command for this machine's shell, so what the other
+    side calls a path must not end a line.
+    """
+    if not path.isprintable():
+        raise DownloadError(
+            f"{path!r} is no path that sftp is given",
+            why="it has characters that end a line or move a cursor",
+            hint="use a folder without them; XDG_CACHE_HOME names another place there",
+            kind="odd-path",
+        )
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

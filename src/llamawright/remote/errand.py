@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,12 +15,25 @@ from llamawright.model.platform import Platform
 from llamawright.model.ports import Reporter
 from llamawright.model.remote import FarMachine, FarRun, Host, Parcel
 from llamawright.remote.connection import Connection
-from llamawright.remote.plan import PIECE, Piece, missing, pieces, read_machine, require_fit
+from llamawright.remote.packages import fetch_packages, index_of_folder, lacks_packages
+from llamawright.remote.plan import (
+    PIECE,
+    ROOM,
+    Piece,
+    missing,
+    pieces,
+    read_machine,
+    require_fit,
+)
 
 RESULT = "result.json"
 # A proof has limits of its own; this one is for a machine that stops answering.
 RUN_S = 6 * 3600.0
+# Joining reads and writes every byte of a model twice.
+JOIN_S = 1800.0
 FAREWELL = ("Connection to ", "Shared connection to ")
+# A colour, a title, a moved cursor (ECMA-48): whatever comes from there moves nothing here.
+ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +42,8 @@ class Errand:
 
     ``tool`` is llamawright itself; ``parcels`` lie in the run's folder under their names.
     ``argv`` are the words after ``llamawright``, ``@ROOM@`` in them is that folder; ``keep``
-    are patterns of the files that are brought back, beside the result.
+    are the names of the files that are brought back, beside the result. ``lock`` pins the
+    tool's packages, which are sent to a machine that cannot get them by itself.
     """
 
     tool: Parcel
@@ -37,6 +52,7 @@ class Errand:
     env: Mapping[str, str]
     keep: tuple[str, ...]
     platform: Platform
+    lock: Path | None = None
 
 
 def send_and_run(errand: Errand, host: Host, folder: Path, reporter: Reporter) -> FarRun:
@@ -47,35 +63,54 @@ def send_and_run(errand: Errand, host: Host, folder: Path, reporter: Reporter) -
     cannot do it. What was sent stays there: the next errand does not send it again.
     """
     connection = Connection.to(host)
-    every = (errand.tool, *errand.parcels)
+    far = _deliver(connection, errand, reporter)
+    ended = _attempt(connection, errand, far, folder, reporter)
+    if errand.lock is None or not lacks_packages(ended):
+        return ended
+    with tempfile.TemporaryDirectory(prefix="llamawright-") as name:
+        with reporter.step(f"fetch the tool's packages for {host.name}: it reaches no index"):
+            found = fetch_packages(errand.lock, far, host, Path(name))
+        own = index_of_folder(ROOM)
+        more = replace(errand, parcels=(*errand.parcels, *found), env={**errand.env, **own})
+        far = _deliver(connection, more, reporter)
+    return _attempt(connection, more, far, folder, reporter)
+
+
+def _deliver(connection: Connection, errand: Errand, reporter: Reporter) -> FarMachine:
+    """Make everything that the errand needs lie there; return what the machine said."""
+    host, every = connection.host, (errand.tool, *errand.parcels)
     with reporter.step(f"look at {host.name}"):
-        far = _look(connection, every)
+        answer = connection.ask("look", {"wanted": [p.sha256 for p in every]})
+        far = read_machine(answer, host)
     lacking = missing(every, far)
     waiting = pieces(lacking, far)
-    require_fit(far, errand.platform, sum(p.size for p in waiting), host)
+    # Pieces lie there beside the file that is made of them.
+    room = sum(p.size for p in waiting) + sum(p.size for p in lacking)
+    require_fit(far, errand.platform, room, host)
     if lacking:
         with reporter.step(f"send to {host.name}"):
             _send(connection, far, waiting, reporter)
             _join(connection, lacking, host)
     else:
         reporter.info(f"{host.name} has everything that is needed: nothing is sent")
+    return far
+
+
+def _attempt(
+    connection: Connection, errand: Errand, far: FarMachine, folder: Path, reporter: Reporter
+) -> FarRun:
     name = secrets.token_hex(8)
     try:
-        with reporter.step(f"verify on {host.name}"):
+        with reporter.step(f"verify on {connection.host.name}"):
             ended = _run(connection, errand, name, reporter)
-            for pattern in (RESULT, *errand.keep):
+            for kept in (RESULT, *errand.keep):
                 with contextlib.suppress(DownloadError):
-                    connection.get(f"{far.folder}/runs/{name}", pattern, folder)
+                    connection.get(f"{far.folder}/runs/{name}/{kept}", folder / kept)
             files = tuple(sorted(p for p in folder.iterdir() if p.is_file()))
             return replace(ended, files=files)
     finally:
         with contextlib.suppress(LlamawrightError):
             connection.ask("tidy", {"id": name})
-
-
-def _look(connection: Connection, every: Sequence[Parcel]) -> FarMachine:
-    answer = connection.ask("look", {"wanted": [p.sha256 for p in every]})
-    return read_machine(answer)
 
 
 def _send(
@@ -98,8 +133,8 @@ def _send(
 
 
 def _join(connection: Connection, lacking: Sequence[Parcel], host: Host) -> None:
-    answer = connection.ask("join", {"parcels": [p.sha256 for p in lacking]})
-    bad = answer.get("bad")
+    order = {"parcels": [p.sha256 for p in lacking]}
+    bad = connection.ask("join", order, limit_s=JOIN_S).get("bad")
     names = [p.name for p in lacking if isinstance(bad, list) and p.sha256 in bad]
     if names:
         raise DownloadError(
@@ -125,5 +160,11 @@ def _run(connection: Connection, errand: Errand, name: str, reporter: Reporter) 
         "argv": list(errand.argv),
         "env": dict(errand.env),
     }
-    result = connection.stream(order, tell=tell, limit_s=RUN_S)
+    result = connection.stream(order, tell=lambda line: tell(printable(line)), limit_s=RUN_S)
     return FarRun(code=result.returncode, files=(), last=last[0] if last else "")
+
+
+def printable(text: str) -> str:
+    """Return a line from there without what a terminal takes for a command."""
+    bare = ESCAPES.sub("", text).expandtabs()
+    return "".join(c for c in bare if c.isprintable())

@@ -19,12 +19,14 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TypedDict
 
 PATIENCE_S = 15.0
 STALE_S = 86_400.0
+KEEP_S = 60 * 86_400.0
+GUARD = ("src", "llamawright", "process_guard.py")
 CHUNK = 1 << 20
 
 
@@ -52,6 +54,18 @@ def listed(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
 
 
+def old(shelf: str, limit_s: float) -> list[Path]:
+    """Return what was not used for so many seconds."""
+    every = [place(shelf, name) for name in listed(place(shelf))]
+    return [p for p in every if time.time() - p.stat().st_mtime > limit_s]
+
+
+def c_library() -> str:
+    """Return what decides which compiled packages fit here."""
+    mac = platform.mac_ver()[0]
+    return f"macos {mac}" if mac else " ".join(platform.libc_ver()).strip()
+
+
 def digest_of(path: Path) -> str:
     """Return a file's sha256."""
     found = hashlib.sha256()
@@ -64,10 +78,12 @@ def digest_of(path: Path) -> str:
 def look(order: Order) -> dict[str, object]:
     """Tell what this machine is and what it has; make the folders that are sent to."""
     place("files").mkdir(parents=True, exist_ok=True)
-    for name in listed(place("runs")):
-        # What a run left that was killed with everything around it.
-        if time.time() - place("runs", name).stat().st_mtime > STALE_S:
-            shutil.rmtree(str(place("runs", name)), ignore_errors=True)
+    # What a run left that was killed with everything around it, and what nobody used for long.
+    for shelf, limit_s in (("runs", STALE_S), ("tool", KEEP_S), ("incoming", KEEP_S)):
+        for path in old(shelf, limit_s):
+            shutil.rmtree(str(path), ignore_errors=True)
+    for path in [*old("files", KEEP_S), *old("incoming", KEEP_S)]:
+        path.unlink()
     for sha256 in order["wanted"]:
         if not place("files", sha256).exists():
             place("incoming", sha256).mkdir(parents=True, exist_ok=True)
@@ -84,6 +100,7 @@ def look(order: Order) -> dict[str, object]:
         "free": shutil.disk_usage(str(place())).free,
         "whole": listed(place("files")),
         "pieces": pieces,
+        "libc": c_library(),
     }
 
 
@@ -160,7 +177,31 @@ class Child:
             except OSError:
                 self.end()
         code = self.process.wait()
+        if self.ending:
+            # What it started itself and did not end: pip, while the environment is made.
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         return code if code >= 0 else 128 - code
+
+
+@contextlib.contextmanager
+def guard(tool: Path) -> Iterator[Callable[[str, int], None]]:
+    """Yield what notes a group (``+``) or takes it back (``-``) with the tool's own guard.
+
+    It ends the groups that are noted when this program is killed without a word.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", str(tool.joinpath(*GUARD))], stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    ) as program:  # fmt: skip
+
+        def tell(sign: str, group: int) -> None:
+            with contextlib.suppress(OSError):
+                if program.stdin is not None:
+                    program.stdin.write(f"{sign}{group}\n".encode())
+                    program.stdin.flush()
+
+        yield tell
 
 
 def run(order: Order) -> int:
@@ -169,14 +210,24 @@ def run(order: Order) -> int:
     shutil.rmtree(str(room), ignore_errors=True)
     room.mkdir(parents=True)
     for sha256, name in order["links"]:
+        (room / name).parent.mkdir(exist_ok=True)
         (room / name).symlink_to(place("files", sha256))
-    argv = [sys.executable, str(unpacked(order["tool"]) / "bootstrap.py"), "llamawright"]
+        os.utime(place("files", sha256))
+    tool = unpacked(order["tool"])
+    os.utime(tool)
+    argv = [sys.executable, str(tool / "bootstrap.py"), "llamawright"]
     argv += [word.replace("@ROOM@", str(room)) for word in order["argv"]]
-    with (room / "result.json").open("wb") as result:
-        child = Child(argv, room, {**os.environ, **order["env"]}, result)
+    # pip takes a space for the end of a path, so variables name the room from bootstrap's folder.
+    short = os.path.relpath(str(room), str(tool))
+    env = {name: value.replace("@ROOM@", short) for name, value in order["env"].items()}
+    with (room / "result.json").open("wb") as result, guard(tool) as tell:
+        child = Child(argv, room, {**os.environ, **env}, result)
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, child.end)
-        return child.relay()
+        tell("+", child.process.pid)
+        code = child.relay()
+        tell("-", child.process.pid)
+        return code
 
 
 def tidy(order: Order) -> dict[str, object]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from packaging.version import Version
 
 from llamawright.errors import (
     DiskError,
@@ -21,13 +20,14 @@ from llamawright.model.platform import Platform
 from llamawright.model.remote import FarMachine, Host, Parcel
 
 PIECE = 32 << 20
-LEAST_PYTHON = Version("3.11")
+LEAST_PYTHON = (3, 11)
 # The tool's environment unpacked, and what a proof writes: types of the model, logits.
 ROOM_BYTES = 900 << 20
 ANSWER = "@llamawright@"
 # Where the run's folder stands in the words of a command: only the other side knows it.
 ROOM = "@ROOM@"
 MACHINES = {"amd64": "x86_64"}
+PYTHON = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,3})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +63,10 @@ def pieces(parcels: Sequence[Parcel], far: FarMachine) -> tuple[Piece, ...]:
 
 def require_fit(far: FarMachine, platform: Platform, sent: int, host: Host) -> None:
     """Refuse a machine that cannot run the proof, before anything is sent."""
-    if Version(far.python) < LEAST_PYTHON:
+    if tuple(int(n) for n in far.python.split(".")[:2]) < LEAST_PYTHON:
         raise ToolMissingError(
             f"{host.name} has Python {far.python}",
-            why=f"llamawright needs {LEAST_PYTHON} or newer there",
+            why=f"llamawright needs {'.'.join(map(str, LEAST_PYTHON))} or newer there",
             hint=f"install a newer one there and name it first on PATH: ssh {host.destination} "
             "python3 --version",
             kind="far-python-too-old",
@@ -98,28 +98,50 @@ def read_answer(stdout: str) -> dict[str, object] | None:
     """Return the answer in what was printed: a login script may have said more."""
     for line in reversed(stdout.splitlines()):
         if line.startswith(ANSWER):
-            value = json.loads(line.removeprefix(ANSWER))
+            try:
+                value = json.loads(line.removeprefix(ANSWER))
+            except (ValueError, RecursionError):
+                return None
             return value if isinstance(value, dict) else None
     return None
 
 
-def read_machine(answer: Mapping[str, object]) -> FarMachine:
-    """Return what the other machine said of itself."""
+def read_machine(answer: Mapping[str, object], host: Host) -> FarMachine:
+    """Return what the other machine said of itself; ``DownloadError`` for what no machine says.
+
+    Its folder becomes a word of commands here, so it must be a path that can be one.
+    """
 
     def text(name: str) -> str:
         value = answer.get(name)
         return value if isinstance(value, str) else ""
 
-    free, whole, there = answer.get("free"), answer.get("whole"), answer.get("pieces")
+    python, folder = PYTHON.match(text("python")), text("folder")
+    if python is None or not folder.startswith("/") or not folder.isprintable():
+        raise DownloadError(
+            f"{host.name} does not say what it is",
+            why=f"its Python is {text('python')!r}, its folder {folder!r}",
+            hint=f"look there by hand: ssh {host.destination} python3 --version",
+            kind="far-odd-answer",
+        )
+    free, whole = answer.get("free"), answer.get("whole")
     return FarMachine(
-        python=text("python"),
+        python=python[0],
         system={"darwin": "macos"}.get(text("system"), text("system")),
         machine=text("machine"),
-        folder=text("folder"),
+        folder=folder,
         free=free if isinstance(free, int) else 0,
         whole=frozenset(map(str, whole if isinstance(whole, list) else ())),
-        pieces=tuple((str(n), int(s)) for n, s in (there if isinstance(there, list) else ())),
+        pieces=tuple(_pieces(answer.get("pieces"))),
+        libc=text("libc"),
     )
+
+
+def _pieces(told: object) -> Iterator[tuple[str, int]]:
+    for entry in told if isinstance(told, list) else ():
+        match entry:
+            case [str(name), int(size)]:
+                yield name, size
 
 
 # What ssh says, in the order in which it is looked for: words, class, sentence, hint.

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cli_kit import manifest, verdict
+from llamawright import codec
 from llamawright.cli import main
-from llamawright.digest import sha256_file
+from llamawright.digest import plain, sha256_file
 from llamawright.errors import ExitCode, LockedError
 from llamawright.model.cuda import Companion, CudaFacts
+from llamawright.model.platform import Platform, System
 from llamawright.model.ports import Reporter
 from llamawright.model.remote import FarRun, Host
 from llamawright.model.request import ProofRequest
+from llamawright.model.verdict import State
 from llamawright.pipeline import Pipeline
 from llamawright.remote import Errand
 
@@ -30,10 +35,11 @@ class Desk:
         self.artifact.write_bytes(b"no archive, which is the other side's to say")
         self.model = root / "m.gguf"
         self.model.write_bytes(b"GGUF")
-        self.answer: dict[str, object] = {
-            "code": 0, "class": "", "verdict": {"artifact_sha256": sha256_file(self.artifact)},
-        }  # fmt: skip
-        self.files = {"x.verdict.json": "{}", "x.report.html": "<p>"}
+        self.verdict = verdict(
+            artifact=self.artifact.name, artifact_sha256=sha256_file(self.artifact)
+        )
+        self.answer: dict[str, object] | None = None
+        self.extra = dict[str, str]()
         self.code = 0
         patch.setattr(f"{ROOM}.send_and_run", self._run)
         patch.setattr(f"{ROOM}.pack_tool", lambda _checkout, _folder: None)
@@ -42,11 +48,18 @@ class Desk:
     def _run(self, errand: Errand, host: Host, folder: Path, _reporter: Reporter) -> FarRun:
         self.errands.append(errand)
         self.hosts.append(host)
-        for name, text in self.files.items():
+        written = {
+            "result.json": json.dumps(self.result()), **self.extra,
+            **dict.fromkeys(errand.keep, codec.encode(self.verdict)),
+        }  # fmt: skip
+        for name, text in written.items():
             (folder / name).write_text(text)
-        if self.answer:
-            (folder / "result.json").write_text(json.dumps(self.answer))
         return FarRun(code=self.code, files=tuple(sorted(folder.iterdir())), last="the last line")
+
+    def result(self) -> dict[str, object] | None:
+        """Return what the other side's ``--json`` printed."""
+        whole = {"code": self.code, "class": self.verdict.failure, "verdict": plain(self.verdict)}
+        return whole if self.answer is None else self.answer
 
     def verify(self, *words: str, on: str = "ssh://me@box:22") -> int:
         store = str(self.root / "store")
@@ -58,16 +71,41 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk(tmp_path, monkeypatch)
 
 
-def test_the_verdict_and_its_pages_come_beside_the_artifact(
+def test_the_verdict_comes_as_it_is_and_its_page_is_made_here(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert desk.verify("--json") == 0
     assert desk.hosts == [Host(name="box", user="me", port=22)]
-    assert (desk.root / "x.verdict.json").read_text() == "{}"
+    assert (desk.root / "x.verdict.json").read_text() == codec.encode(desk.verdict)
+    assert desk.verdict.artifact_sha256 in (desk.root / "x.report.html").read_text()
     assert not (desk.root / "result.json").exists()
     said = capsys.readouterr()
-    assert json.loads(said.out)["on"] == "box"
-    assert "verified on box" in said.err
+    result = json.loads(said.out)
+    assert result["on"] == "box"
+    assert result["reports"] == [
+        str(desk.root / "x.verdict.json"), str(desk.root / "x.report.html"),
+    ]  # fmt: skip
+    assert "made on   box" in said.err
+
+
+def test_it_says_what_machine_made_the_verdict(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.verdict = replace(desk.verdict, host=(("system", "Linux 6.1"), ("machine", "x86_64")))
+    assert desk.verify() == 0
+    assert "made on   box (Linux 6.1, x86_64)" in capsys.readouterr().err
+
+
+def test_files_of_other_names_do_not_come_beside_the_artifact(desk: Desk) -> None:
+    """A machine that lies would else write over the verdict of another artifact."""
+    good = desk.root / "good.verdict.json"
+    good.write_text("mine")
+    desk.extra = {good.name: "theirs", "x.report.html": "<script>", "evil.html": "<script>"}
+    assert desk.verify() == 0
+    assert good.read_text() == "mine"
+    assert not (desk.root / "evil.html").exists()
+    assert "<script>" not in (desk.root / "x.report.html").read_text()
+    assert desk.errands[0].keep == ("x.verdict.json",)
 
 
 def test_artifact_sidecar_and_model_are_sent(desk: Desk) -> None:
@@ -86,11 +124,55 @@ def test_the_companion_with_cudas_libraries_goes_along(
     name = "cuda-runtime-13.0-linux_x86_64.tar.zst"
     companion = Companion(file=name, sha256="a" * 64, size=9, libraries=("libcudart.so.13",))
     facts = CudaFacts(toolkit="13.0.88", codes=(), driver="", driver_jit="", companion=companion)
-    made = SimpleNamespace(cuda=facts)
+    made = manifest(name="x", cuda=facts)
     (desk.root / name).write_bytes(b"libraries")
     monkeypatch.setattr(f"{ROOM}.open_artifact", lambda _path, _room: made)
     desk.verify()
     assert name in {p.name for p in desk.errands[0].parcels}
+
+
+def test_a_wheel_brings_the_wheels_that_it_needs(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = desk.root / "links"
+    links.mkdir()
+    desk.artifact = desk.artifact.rename(desk.root / "x-1-py3-none-any.whl")
+    desk.verdict = replace(desk.verdict, artifact=desk.artifact.name)
+    for place, name in ((desk.root, "nvidia_cublas_cu12-12-py3-none-any.whl"),
+                        (links, "nvidia_cuda_runtime-12-py3-none-any.whl"),
+                        (links, "nvidia_other-1-py3-none-any.whl")):  # fmt: skip
+        (place / name).write_bytes(name.encode())
+    needs = ("nvidia-cublas-cu12==12", "nvidia.cuda-runtime>=12")
+    made = SimpleNamespace(requires=needs, manifest=manifest(name="inside"))
+    monkeypatch.setattr(f"{ROOM}.read_wheel", lambda _path: made)
+    assert desk.verify("--find-links", str(links)) == 0
+    sent = {p.name for p in desk.errands[0].parcels}
+    assert {
+        "nvidia_cublas_cu12-12-py3-none-any.whl",
+        "nvidia_cuda_runtime-12-py3-none-any.whl",
+    } < sent
+    assert "nvidia_other-1-py3-none-any.whl" not in sent
+    assert desk.errands[0].keep == ("inside.verdict.json",)
+
+
+def test_the_platform_is_the_artifacts_not_this_machines(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mac = Platform(System.MACOS, "arm64")
+    made = manifest(name="x", platform=mac)
+    monkeypatch.setattr(f"{ROOM}.open_artifact", lambda _path, _room: made)
+    desk.verify()
+    assert desk.errands[0].platform == mac
+
+
+def test_packages_may_be_fetched_unless_it_is_offline(desk: Desk) -> None:
+    desk.verify()
+    desk.verify("--offline")
+    with_index, without = (errand.lock for errand in desk.errands)
+    assert with_index is not None
+    assert with_index.name == "tool.lock"
+    assert with_index.is_file()
+    assert without is None
 
 
 def test_the_users_wishes_go_along(desk: Desk) -> None:
@@ -110,12 +192,35 @@ def test_a_recipe_file_is_sent_and_a_name_is_said(desk: Desk) -> None:
     assert own in {p.path for p in desk.errands[1].parcels}
 
 
-def test_a_failed_proof_ends_as_it_did_there(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("state", "failure", "words", "code"),
+    [
+        (State.FAILED, "wrong-numbers", (), ExitCode.VERIFICATION),
+        (State.QUARANTINED, "froze", (), ExitCode.VERIFICATION),
+        (State.UNVERIFIED, "no-device", (), ExitCode.NO_DEVICE),
+        (State.VERIFIED_SOFTWARE, "", (), ExitCode.OK),
+        (State.VERIFIED_SOFTWARE, "", ("--require-hardware",), ExitCode.NO_DEVICE),
+    ],
+)
+@pytest.mark.parametrize("honest", [True, False])
+def test_the_exit_code_is_what_the_verdict_demands(  # noqa: PLR0917
+    desk: Desk, state: State, failure: str, words: tuple[str, ...], code: ExitCode, honest: bool
 ) -> None:
-    desk.answer |= {"code": 10, "class": "wrong-numbers"}
-    desk.code = 10
-    assert desk.verify() == int(ExitCode.VERIFICATION)
+    """Also when the other side ends with 0 on a verdict that is none."""
+    desk.verdict = replace(desk.verdict, state=state, failure=failure)
+    desk.code = int(code) if honest else 0
+    assert desk.verify(*words) == int(code)
+    assert (desk.root / "x.verdict.json").is_file()
+
+
+def test_a_doubt_of_the_other_side_counts_as_well(desk: Desk) -> None:
+    desk.code = 11
+    assert desk.verify() == int(ExitCode.NO_DEVICE)
+
+
+def test_a_failed_proof_ends_with_its_class(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.verdict = replace(desk.verdict, state=State.FAILED, failure="wrong-numbers")
+    desk.verify()
     assert "llamawright: exit 10 (verification: wrong-numbers)" in capsys.readouterr().err
 
 
@@ -131,16 +236,17 @@ def test_an_error_there_is_told_by_its_class(
 def test_a_verdict_of_another_file_is_refused(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.answer["verdict"] = {"artifact_sha256": "f" * 64}
+    desk.verdict = replace(desk.verdict, artifact_sha256="f" * 64)
     assert desk.verify() == int(ExitCode.VERIFICATION)
     assert "other-artifact" in capsys.readouterr().err
     assert not (desk.root / "x.verdict.json").exists()
 
 
 def test_a_run_that_left_no_result_is_told_with_its_last_line(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.answer, desk.code = {}, 137
+    monkeypatch.setattr(Desk, "result", lambda _desk: None)
+    desk.code = 137
     assert desk.verify() == int(LockedError.code)
     said = capsys.readouterr().err
     assert "far-no-result" in said

@@ -12,9 +12,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from llamawright.errors import ExitCode, LlamawrightError, UsageError
+from llamawright.model.remote import FarMachine, Host, Parcel
 from llamawright.remote import Errand, pack_tool, send_and_run
 from llamawright.remote import connection as connecting
 from llamawright.remote.plan import far_command
@@ -37,7 +39,7 @@ def errand(tmp_path: Path) -> Errand:
                  parcel(tmp_path / "in" / "m.gguf", b"model")),
         argv=("verify", "@ROOM@/x.tar.zst", "--model", "@ROOM@/m.gguf"),
         env={},
-        keep=("*.verdict.json", "*.report.html"),
+        keep=("x.verdict.json",),
         platform=LINUX,
     )  # fmt: skip
 
@@ -53,7 +55,7 @@ def test_it_sends_runs_and_brings_back(far: Far, errand: Errand, tmp_path: Path)
     told = Told()
     code, files = go(errand, tmp_path, told)
     assert code == 0
-    assert set(files) == {"result.json", "x.verdict.json", "x.report.html"}
+    assert set(files) == {"result.json", "x.verdict.json"}
     result = json.loads(files["result.json"])
     verb, path, *_ = result["argv"][1:]
     assert verb == "verify"
@@ -181,44 +183,62 @@ def test_an_installed_package_has_no_bootstrap_to_send(tmp_path: Path) -> None:
 
 def _alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
-def test_when_this_side_goes_the_other_side_leaves_nothing(
-    far: Far, errand: Errand, tmp_path: Path, number: signal.Signals
-) -> None:
-    """sshd sends SIGHUP when the line is gone."""
-    go(errand, tmp_path)
+def held(far: Far, errand: Errand, **env: str) -> tuple[subprocess.Popen[bytes], set[int]]:
+    """Return the other side while a tool runs that takes long, and all that it started."""
     order = {
         "id": "held", "tool": errand.tool.sha256, "links": [], "argv": ["verify"],
-        "env": {"LINGER": "60"},
+        "env": {"LINGER": "60", **env},
     }  # fmt: skip
-    env = {**os.environ, "HOME": str(far.home), "XDG_CACHE_HOME": str(far.home / "cache")}
+    own = {**os.environ, "HOME": str(far.home), "XDG_CACHE_HOME": str(far.home / "cache")}
     side = subprocess.Popen(
-        ["/bin/sh", "-c", f"exec {far_command('run', order)}"], env=env, stdout=subprocess.PIPE
+        ["/bin/sh", "-c", f"exec {far_command('run', order)}"], env=own, stdout=subprocess.PIPE
     )
     assert side.stdout is not None
     assert b"proving" in side.stdout.readline()
-    (child,) = [
-        int(p.name)
-        for p in Path("/proc").iterdir()
-        if p.name.isdigit() and f"PPid:\t{side.pid}\n" in _status(p)
-    ]
+    return side, {p.pid for p in psutil.Process(side.pid).children(recursive=True)}
+
+
+def gone(pids: set[int], *, within_s: float = 20.0) -> bool:
+    """Whether none of them runs, now or soon."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        if not any(_alive(pid) for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_when_this_side_goes_the_other_side_leaves_nothing(
+    far: Far, errand: Errand, tmp_path: Path, number: signal.Signals
+) -> None:
+    """sshd sends SIGHUP when the line is gone; what is killed without a word has a guard."""
+    go(errand, tmp_path)
+    side, started = held(far, errand, STARTS="60")
+    assert len(started) == 3
     side.send_signal(number)
     side.wait(timeout=20)
+    assert side.stdout is not None
     side.stdout.close()
-    assert not _alive(child)
+    assert gone(started)
 
 
-def _status(folder: Path) -> str:
-    try:
-        return (folder / "status").read_text()
-    except OSError:
-        return ""
+def test_the_tools_end_over_there_is_told_by_its_status(
+    far: Far, errand: Errand, tmp_path: Path
+) -> None:
+    go(errand, tmp_path)
+    side, started = held(far, errand)
+    (tool,) = (p for p in started if "bootstrap.py" in " ".join(psutil.Process(p).cmdline()))
+    os.kill(tool, signal.SIGKILL)
+    assert side.wait(timeout=20) == 128 + signal.SIGKILL
+    assert side.stdout is not None
+    side.stdout.close()
+    assert gone(started)
 
 
 def test_old_runs_that_were_killed_are_removed(far: Far, errand: Errand, tmp_path: Path) -> None:
@@ -228,6 +248,77 @@ def test_old_runs_that_were_killed_are_removed(far: Far, errand: Errand, tmp_pat
         os.utime(far.root / "runs" / name, (time.time() - age,) * 2)
     go(errand, tmp_path)
     assert [p.name for p in (far.root / "runs").iterdir()] == ["new"]
+
+
+def test_what_nobody_used_for_long_is_removed_and_sent_again(
+    far: Far, errand: Errand, tmp_path: Path
+) -> None:
+    go(errand, tmp_path)
+    model = far.root / "files" / errand.parcels[1].sha256
+    forgotten = far.root / "files" / ("f" * 64)
+    forgotten.write_bytes(b"of another artifact")
+    for path in (model, forgotten):
+        os.utime(path, (time.time() - 61 * 86_400,) * 2)
+    before = far.puts()
+    go(errand, tmp_path)
+    assert not forgotten.exists()
+    assert far.puts() == before + 1
+    assert time.time() - model.stat().st_mtime < 60
+
+
+def test_a_machine_without_an_index_is_sent_the_tools_packages(
+    far: Far, errand: Errand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = parcel(tmp_path / "a-1-py3-none-any.whl", b"wheel")
+    asked: list[str] = []
+
+    def fetch(lock: Path, machine: FarMachine, _host: Host, _folder: Path) -> tuple[Parcel, ...]:
+        asked.extend((lock.name, machine.folder))
+        return (replace(wheel, name=f"packages/{wheel.name}"),)
+
+    monkeypatch.setattr("llamawright.remote.errand.fetch_packages", fetch)
+    told = Told()
+    lacking = replace(errand, env={"LACKS": "1"}, lock=tmp_path / "tool.lock")
+    code, files = go(lacking, tmp_path, told)
+    assert code == 0
+    assert json.loads(files["result.json"])["packages"] == [wheel.name]
+    assert asked == ["tool.lock", str(far.root)]
+    assert far.puts() == 4
+    assert any("reaches no index" in line for line in told.lines)
+
+
+def test_without_a_lock_nothing_is_fetched(far: Far, errand: Errand, tmp_path: Path) -> None:
+    code, files = go(replace(errand, env={"LACKS": "1"}), tmp_path)
+    assert code == 6
+    assert files == {"result.json": ""}
+    assert far.puts() == 3
+
+
+def test_what_is_said_there_moves_no_cursor_here(far: Far, errand: Errand, tmp_path: Path) -> None:
+    told = Told()
+    says = "\x1b[2J\x1b[31mred\x1b[0m\x1b]0;title\x07 \x07text\x9b2J\tend\n"
+    go(replace(errand, env={"SAYS": says}), tmp_path, told)
+    (line,) = [line for line in told.lines if "red" in line]
+    assert line.startswith("far: red text2J")
+    assert line.isprintable()
+
+
+def test_a_lost_line_is_not_mistaken_for_words_of_the_proof(
+    far: Far, errand: Errand, tmp_path: Path
+) -> None:
+    """A proof may say that something timed out: only ssh's own words tell of the line."""
+    says = "a request timed out\nPermission denied\n"
+    with pytest.raises(LlamawrightError) as caught:
+        go(replace(errand, env={"SAYS": says, "ENDS": "255"}), tmp_path)
+    assert caught.value.kind == "connection-lost"
+
+
+@pytest.mark.parametrize("path", ["/x\n!id", "/x\r", "/\x00", "/\x1b[2J", "/\u2028x"])
+def test_no_path_ends_a_line_of_sftps(far: Far, path: str) -> None:
+    with pytest.raises(LlamawrightError) as caught:
+        connecting.Connection.to(HOST).get(path, Path("/x"))
+    assert caught.value.kind == "odd-path"
+    assert not (far.home / "calls").exists()
 
 
 def test_the_far_side_needs_the_standard_library_alone() -> None:

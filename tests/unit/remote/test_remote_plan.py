@@ -124,12 +124,43 @@ def test_an_answer_is_found_among_what_a_login_script_prints() -> None:
     assert read_answer('Welcome\n\n@llamawright@{"bad": []}\nBye\n') == {"bad": []}
     assert read_answer("Welcome\n") is None
     assert read_answer("@llamawright@[1]") is None
+    assert read_answer("@llamawright@{") is None
+    assert read_answer("@llamawright@" + "[" * 100_000) is None
 
 
-@pytest.mark.parametrize("answer", [{}, {"free": "x", "whole": 3, "pieces": None, "python": []}])
-def test_an_odd_answer_is_a_machine_without_anything(answer: dict[str, object]) -> None:
-    far = read_machine(answer)
-    assert (far.free, far.whole, far.pieces, far.python) == (0, frozenset(), (), "")
+SAID = {"python": "3.12.3", "folder": "/home/me/.cache/llamawright/remote"}
+
+
+@pytest.mark.parametrize("odd", [{}, {"free": "x", "whole": 3, "pieces": None, "system": []}])
+def test_an_odd_answer_is_a_machine_without_anything(odd: dict[str, object]) -> None:
+    far = read_machine({**SAID, **odd}, HOST)
+    assert (far.free, far.whole, far.pieces, far.system) == (0, frozenset(), (), "")
+
+
+def test_pieces_that_are_none_are_left_out() -> None:
+    told = [["a/0", 5], ["a/1"], "a/2", ["a/3", "5"], [4, 4], None]
+    assert read_machine({**SAID, "pieces": told}, HOST).pieces == (("a/0", 5),)
+
+
+@pytest.mark.parametrize(("said", "python"), [("3.13.0+", "3.13.0"), ("3.14", "3.14")])
+def test_a_python_of_its_own_kind_is_understood(said: str, python: str) -> None:
+    assert read_machine({**SAID, "python": said}, HOST).python == python
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        # sftp takes a line that begins with ! for a command on this side.
+        {"folder": "/x\n!touch${IFS}/tmp/owned\n#"}, {"folder": "/x\r!id"}, {"folder": "/x\x1b[2J"},
+        {"folder": ""}, {"folder": "relative"}, {"folder": ["/x"]}, {"python": ""},
+        {"python": "new"}, {"python": 3}, {"python": "9" * 5000},
+    ],
+)  # fmt: skip
+def test_what_no_machine_says_of_itself_is_refused(lie: dict[str, object]) -> None:
+    with pytest.raises(LlamawrightError) as caught:
+        read_machine({**SAID, **lie}, HOST)
+    assert caught.value.kind == "far-odd-answer"
+    assert "\n!" not in (caught.value.why or "")
 
 
 @pytest.mark.parametrize(
