@@ -15,7 +15,7 @@ from llamawright.patching.series import Patch
 ROOT = Path(__file__).resolve().parents[3]
 OURS = load_series(ROOT / "patches", "llama.cpp")
 HEADERS = "vulkan-headers"
-ALWAYS = ["0003", "0004"]
+ALWAYS = ["0003", "0004", "0005"]
 
 
 @pytest.fixture
