@@ -19,9 +19,9 @@ class Step(StrEnum):
     """One kind of run.
 
     ``prepare`` is not measured: what the driver compiles for a length of prompt (0: for the
-    benchmark) is kept from then on. ``fresh`` has an empty driver cache, ``warm`` is the same run once more, ``cold``
-    has the model given back by the page cache, ``context`` a longer prompt, ``bench`` is
-    upstream's own benchmark.
+    benchmark) is kept from then on. ``fresh`` has an empty driver cache, ``warm`` is the same
+    run once more, ``cold`` has the model given back by the page cache, ``context`` a longer
+    prompt, ``bench`` is upstream's own benchmark.
     """
 
     PREPARE = "prepare"
